@@ -1,0 +1,78 @@
+"""Names of queues, lanes and tasks: the one list. Producer, worker, Procfile and tests read it here.
+
+A queue carries only wake-ups (ids), except for ``record_event``, which brings the message itself. State lives in
+Postgres; whatever a broker loses, the sweeper finds again.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+from kombu import Queue as KombuQueue
+
+
+class Lane(IntEnum):
+    """Where a run stands among its agent's runs: all live ones first, then bulk, then background jobs."""
+
+    LIVE = 0
+    BULK = 1
+    JOB = 2
+
+
+class Stage(StrEnum):
+    """The stages of a message. ``record`` makes the event; the other four make a run."""
+
+    RECORD = "record"
+    EXTRACT = "extract"
+    RESOLVE = "resolve"
+    RECONCILE = "reconcile"
+    UPSERT = "upsert"
+
+
+RUN_STAGES = (Stage.EXTRACT, Stage.RESOLVE, Stage.RECONCILE, Stage.UPSERT)
+
+
+class QueueName(StrEnum):
+    """In the order in which a worker takes from them (``queue_order_strategy = "priority"``)."""
+
+    TURNS = "turns"
+    RECORD = "record"
+    LIVE = "live"
+    MAINTENANCE = "maintenance"
+    BULK = "bulk"
+
+
+class TaskName(StrEnum):
+    """Task names as Flower shows them."""
+
+    RECORD_EVENT = "mandua.record_event"
+    DISPATCH = "mandua.dispatch"
+    EXTRACT = "mandua.extract"
+    EXTRACT_AHEAD = "mandua.extract_ahead"
+    RESOLVE = "mandua.resolve"
+    RECONCILE = "mandua.reconcile"
+    UPSERT = "mandua.upsert"
+    DRY_RUN = "mandua.dry_run"
+    SWEEP = "mandua.sweep"
+    CLEAN_UP = "mandua.clean_up"
+
+
+STAGE_TASKS = {
+    Stage.EXTRACT: TaskName.EXTRACT,
+    Stage.RESOLVE: TaskName.RESOLVE,
+    Stage.RECONCILE: TaskName.RECONCILE,
+    Stage.UPSERT: TaskName.UPSERT,
+}
+
+STAGE_QUEUE = {Lane.LIVE: QueueName.LIVE, Lane.BULK: QueueName.BULK, Lane.JOB: QueueName.MAINTENANCE}
+
+# Bulk messages are recorded in the bulk queue: an import's thousands never stand ahead of a chat's next message.
+RECORD_QUEUE = {Lane.LIVE: QueueName.RECORD, Lane.BULK: QueueName.BULK}
+
+# What Flower and the logs show in place of a recorded message's arguments.
+HIDDEN_ARGUMENTS = "('<message>',)"
+
+
+def declared_queues() -> list[KombuQueue]:
+    """The queues as kombu declares them, in the order of QueueName."""
+    return [KombuQueue(name.value, routing_key=name.value) for name in QueueName]

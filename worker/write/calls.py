@@ -1,0 +1,185 @@
+"""Outside calls of a stage: every model call and every embedding goes through here.
+
+One Calls object lives as long as one run of one stage. It counts tokens, embeds each text once over all stages of a
+message, and reuses a reply that was stored before a crash, so that a retry asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from worker.embedding.provider import EmbeddingProvider, Vectors
+from worker.llm.prompts import prompt
+from worker.llm.provider import Cause, Completion, LLMProvider, ModelError
+from worker.llm.schemas import SCHEMAS
+
+T = TypeVar("T")
+
+
+class CallUsage(BaseModel):
+    """What the calls of a run have cost so far. ``wasted_*`` were paid twice because a worker died."""
+
+    calls: int = 0
+    embedding_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    wasted_input_tokens: int = 0
+    wasted_output_tokens: int = 0
+    cost_usd: float | None = None
+    unpriced: bool = False
+    by_task: dict[str, int] = Field(default_factory=dict)
+
+    def add(self, task: str, completion: Completion, *, wasted: bool) -> None:
+        """Count one answered call; ``wasted`` says that the same call was sent before and its reply was lost."""
+        usage = completion.usage
+        self.calls += 1
+        self.by_task[task] = self.by_task.get(task, 0) + 1
+        self.input_tokens += usage.input_tokens
+        self.output_tokens += usage.output_tokens
+        if usage.cost_usd is None:
+            self.unpriced = True
+        else:
+            self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd
+        if wasted:
+            self.wasted_input_tokens += usage.input_tokens
+            self.wasted_output_tokens += usage.output_tokens
+
+
+class ReplyLedger(Protocol):
+    """Where replies are kept between tries of a stage. In-process nothing is kept."""
+
+    def announce(self, key: str) -> bool:
+        """Note that the call ``key`` is about to be sent (and renew the lease). True if it had been sent before."""
+        ...
+
+    def stored(self, key: str) -> str | None:
+        """The reply of an earlier try, or None."""
+        ...
+
+    def store(self, key: str, text: str, usage: CallUsage) -> None:
+        """Keep a reply of a stage that makes several calls."""
+        ...
+
+
+class NoLedger:
+    """The in-process ledger: a notebook's run has no second try after a crash."""
+
+    def announce(self, key: str) -> bool:  # noqa: ARG002
+        """Nothing was ever sent before."""
+        return False
+
+    def stored(self, key: str) -> str | None:  # noqa: ARG002
+        """Nothing is kept."""
+        return None
+
+    def store(self, key: str, text: str, usage: CallUsage) -> None:
+        """Keep nothing."""
+
+
+class VectorCache:
+    """The vectors of a message's texts, each embedded once over all stages."""
+
+    def __init__(self, texts: Sequence[str] = (), matrix: Vectors | None = None) -> None:
+        self._rows: dict[str, Vectors] = {}
+        if matrix is not None:
+            self._rows = dict(zip(texts, matrix, strict=True))
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._rows
+
+    def __getitem__(self, text: str) -> Vectors:
+        return self._rows[text]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def add(self, texts: Sequence[str], matrix: Vectors) -> None:
+        """Remember one row for each text."""
+        self._rows.update(zip(texts, matrix, strict=True))
+
+    def get(self, text: str) -> Vectors | None:
+        """The vector of ``text``, or None where it was never embedded."""
+        return self._rows.get(text)
+
+    def dump(self) -> tuple[list[str], bytes]:
+        """Texts and their vectors as little-endian float32, row by row."""
+        if not self._rows:
+            return [], b""
+        return list(self._rows), np.stack(list(self._rows.values())).astype("<f4").tobytes()
+
+    @classmethod
+    def load(cls, texts: Sequence[str], blob: bytes) -> VectorCache:
+        """The inverse of ``dump``."""
+        if not texts:
+            return cls()
+        return cls(texts, np.frombuffer(blob, dtype="<f4").reshape(len(texts), -1).astype(np.float32))
+
+
+class Calls:
+    """The outside calls of one stage. Thread-safe: a stage may make several calls at the same time."""
+
+    def __init__(
+        self,
+        llm: LLMProvider,
+        embeddings: EmbeddingProvider,
+        *,
+        timeout: float = 30.0,
+        ledger: ReplyLedger | None = None,
+        vectors: VectorCache | None = None,
+        usage: CallUsage | None = None,
+    ) -> None:
+        self._llm = llm
+        self._embeddings = embeddings
+        self._ledger = ledger or NoLedger()
+        self._lock = threading.Lock()
+        self.timeout = timeout
+        self.vectors = vectors or VectorCache()
+        self.usage = usage or CallUsage()
+
+    def ask(
+        self, task: str, payload: Mapping[str, Any], parse: Callable[[Completion], T], *, instructions: str = ""
+    ) -> T:
+        """One model call for ``task``, parsed by ``parse``.
+
+        ``instructions`` are the deployer's own, set at a fixed place behind the prompt. A reply that ``parse`` refuses
+        is counted (it was paid) and not kept. Raises ModelError.
+        """
+        system = prompt(task).text + (f"\n\nInstructions of this deployment:\n{instructions}" if instructions else "")
+        key = _call_key(task, system, payload)
+        kept = self._ledger.stored(key)
+        if kept is not None:
+            return parse(Completion(text=kept))
+        repeated = self._ledger.announce(key)
+        completion = self._llm.complete(task, system, payload, schema=SCHEMAS.get(task), timeout=self.timeout)
+        with self._lock:
+            self.usage.add(task, completion, wasted=repeated)
+        parsed = parse(completion)
+        self._ledger.store(key, completion.text, self.usage)
+        return parsed
+
+    def embed(self, texts: Sequence[str]) -> VectorCache:
+        """The vectors of ``texts`` (and of all texts embedded before), asking only for those that are missing.
+
+        Raises ModelError; a caller that can do without vectors catches it and says so in its degradations.
+        """
+        missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
+        if missing:
+            matrix = self._embeddings.embed(missing, timeout=self.timeout)
+            if matrix.shape != (len(missing), self._embeddings.dimensions):
+                raise ModelError(Cause.PROVIDER_ERROR, f"vectors of shape {matrix.shape}")
+            with self._lock:
+                self.usage.embedding_calls += 1
+                self.vectors.add(missing, matrix)
+        return self.vectors
+
+
+def _call_key(task: str, system: str, payload: Mapping[str, Any]) -> str:
+    content = json.dumps([task, system, payload], ensure_ascii=False, sort_keys=True, default=str)
+    return hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=16).hexdigest()
