@@ -1,0 +1,254 @@
+"""From the text of a reply to a JSON value, whatever the model wrapped around it or left out.
+
+Strict JSON is taken as it is. Anything else is repaired, counted by kind. What guarantees that a bad neighbour never
+costs a good item is the last step: every innermost object of the text that is valid JSON on its own is handed over
+too (``Reply.loose``), so that the reader of the task can add what a repair swallowed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import json_repair
+
+from worker.llm.cleaning import clean_json, clean_text
+from worker.llm.provider import Cause, ModelError
+
+# Far above any honest reply; keeps a runaway one from costing minutes of repairing.
+MAX_REPLY_CHARS = 1_000_000
+
+_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\r?$", re.MULTILINE)
+_OPENING_FENCE = re.compile(r"```[\w+-]*\s*(?=[\[{])")
+_CLOSING_FENCE = re.compile(r"\s*```\s*$")
+_REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+# A quote too many swaps inside and outside of strings; then the "unfinished string" at the end holds structure.
+_STRUCTURE = re.compile(r"\}\s*[\],}]")
+_SCHEMA_KEYS = frozenset({"$defs", "$schema", "definitions", "additionalProperties"})
+
+
+@dataclass(slots=True)
+class Reply:
+    """A reply's JSON. ``loose`` holds objects found whole in a reply that needed repairing, in order of appearance."""
+
+    value: Any
+    repairs: Counter[str] = field(default_factory=Counter)
+    loose: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_json(text: str) -> Reply:
+    """Return the JSON in ``text``.
+
+    Raises ModelError(BAD_REPLY) with the detail ``no_json`` (none there), ``too_long`` or ``schema_echo``.
+    """
+    if len(text) > MAX_REPLY_CHARS:
+        raise ModelError(Cause.BAD_REPLY, "too_long")
+    repairs: Counter[str] = Counter()
+    try:
+        reply = _read(clean_text(text), repairs)
+    except (RecursionError, ValueError, TypeError, IndexError, KeyError, AttributeError):
+        # Not only the decoder's own errors: a repair library may stumble over input that nobody foresaw.
+        raise ModelError(Cause.BAD_REPLY, "no_json") from None
+    if is_schema(reply.value):
+        raise ModelError(Cause.BAD_REPLY, "schema_echo")
+    return reply
+
+
+def is_schema(value: Any) -> bool:
+    """Whether ``value`` is a JSON schema (or a list of nothing else) rather than data that follows one."""
+    if isinstance(value, list):
+        return bool(value) and all(is_schema(item) for item in value)
+    if not isinstance(value, dict):
+        return False
+    properties = value.get("properties")
+    if isinstance(properties, dict) and any(_is_type(item) or is_schema(item) for item in properties.values()):
+        return True
+    if _SCHEMA_KEYS & value.keys() and ("properties" in value or "type" in value):
+        return True
+    return bool(value) and all(_is_type(item) for item in value.values())
+
+
+def _is_type(value: Any) -> bool:
+    """Whether ``value`` says what a JSON value should look like: ``{"type": "array", "items": …}``, ``{"$ref": …}``."""
+    if not isinstance(value, dict):
+        return False
+    if isinstance(value.get("$ref"), str):
+        return True
+    kind = value.get("type")
+    names = kind if isinstance(kind, list) else [kind]
+    known = {"array", "object", "string", "number", "integer", "boolean", "null"}
+    return bool(names) and all(isinstance(name, str) and name in known for name in names) and "name" not in value
+
+
+def _read(text: str, repairs: Counter[str]) -> Reply:
+    stripped = text.strip().lstrip("\ufeff").strip()
+    try:
+        return Reply(_loads(stripped, repairs), repairs)
+    except ValueError:
+        pass
+    body = stripped
+    if without := _REASONING.sub("", body):
+        if without != body:
+            repairs["reasoning_removed"] += 1
+        body = without.strip()
+    body = _unfence(body, repairs)
+    try:
+        return Reply(_loads(body, repairs), repairs)
+    except ValueError:
+        pass
+    values, rest = _decode_values(body, repairs)
+    if values and not rest:
+        repairs["prose_around"] += 1
+        return Reply(values[0] if len(values) == 1 else _merge(values, repairs), repairs)
+    return _repair(body, repairs)
+
+
+def _loads(text: str, repairs: Counter[str]) -> Any:
+    return clean_json(json.loads(text, strict=False, object_pairs_hook=_pairs(repairs)))
+
+
+def _pairs(repairs: Counter[str]) -> Any:
+    """A hook that keeps both lists when a model writes one key twice; the decoder alone would keep the last."""
+
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key, value in pairs:
+            if isinstance(value, list) and isinstance(result.get(key), list):
+                repairs["duplicate_key"] += 1
+                result[key] = [*result[key], *value]
+            else:
+                result[key] = value
+        return result
+
+    return build
+
+
+def _unfence(text: str, repairs: Counter[str]) -> str:
+    """Drop a fence around the JSON. Backticks inside a string stay: only an opening one right before a bracket and a
+    closing one at the very end, or on a line of its own, count."""
+    opening = _OPENING_FENCE.search(text)
+    first_bracket = re.search(r"[\[{]", text)
+    if opening is None or first_bracket is None or opening.start() > first_bracket.start():
+        return text
+    repairs["fence_removed"] += 1
+    body = text[opening.end() :]
+    body = _CLOSING_FENCE.sub("", body)
+    closing = _FENCE.search(body)
+    return body[: closing.start()].rstrip() if closing else body
+
+
+def _decode_values(text: str, repairs: Counter[str]) -> tuple[list[Any], bool]:
+    """Return the JSON objects and lists that stand in ``text`` one after another, and whether a broken one is left."""
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_pairs(repairs))
+    values: list[Any] = []
+    position = 0
+    while match := re.compile(r"[\[{]").search(text, position):
+        try:
+            value, position = decoder.raw_decode(text, match.start())
+        except ValueError:
+            # A bracket in prose ("[note]", "{name}") is no sign of a broken reply; one that opens JSON is.
+            if re.match(r"\{\s*[\"'}]|\[\s*[\[{\"]|\{\s*\w+\s*:", text[match.start() :]):
+                return values, True
+            position = match.start() + 1
+            continue
+        if isinstance(value, dict) or (isinstance(value, list) and (not value or isinstance(value[0], (dict, list)))):
+            values.append(clean_json(value))
+    return values, False
+
+
+def _merge(values: list[Any], repairs: Counter[str]) -> Any:
+    """Join several top-level values: objects with lists under the same keys become one, others a list."""
+    repairs["several_values"] += 1
+    if all(isinstance(value, dict) and any(isinstance(v, list) for v in value.values()) for value in values):
+        merged: dict[str, Any] = {}
+        for value in values:
+            for key, item in value.items():
+                both_lists = isinstance(item, list) and isinstance(merged.get(key), list)
+                merged[key] = [*merged[key], *item] if both_lists else item
+        return merged
+    flat: list[Any] = []
+    for value in values:
+        flat.extend(value if isinstance(value, list) else [value])
+    return flat
+
+
+def _repair(text: str, repairs: Counter[str]) -> Reply:
+    start = re.search(r"[\[{]", text)
+    if start is None:
+        raise ValueError("no bracket")
+    body = text[start.start() :]
+    if re.match(r"\[\s*\{\s*\"(entities|facts|relations|resolutions|decisions)\"", body):
+        # A list around the whole object would make the object itself look like the unfinished item of a cut reply.
+        body = body[1:]
+        repairs["list_at_top"] += 1
+    whole = _drop_unfinished(body, repairs)
+    repairs["repaired"] += 1
+    value = clean_json(json_repair.repair_json(whole, return_objects=True, skip_json_loads=True))
+    loose = _whole_objects(body)
+    if isinstance(value, list):
+        # Prose with a bracket in it becomes a list of its words; a reply is made of objects.
+        value = value if any(isinstance(item, (dict, list)) and item for item in value) else None
+    if not isinstance(value, (dict, list)) or not value:
+        if not loose:
+            raise ValueError("nothing to repair")
+        value = {}
+    return Reply(value, repairs, loose)
+
+
+def _drop_unfinished(text: str, repairs: Counter[str]) -> str:
+    """Return ``text`` without its last item where the reply stopped in the middle of it: half a sentence is no fact."""
+    stack: list[tuple[str, int]] = []
+    in_string, string_start, escaped = False, 0, False
+    for position, character in enumerate(text):
+        if in_string:
+            if escaped:
+                escaped = False
+            elif character == "\\":
+                escaped = True
+            elif character == '"':
+                in_string = False
+        elif character == '"':
+            in_string, string_start = True, position
+        elif character in "{[":
+            stack.append((character, position))
+        elif character in "}]":
+            if stack:
+                stack.pop()
+            if not stack:
+                return text
+    if not stack or (not in_string and text.rstrip().endswith(("}", "]"))):
+        if stack:
+            repairs["cut_reply"] += 1  # cut between two items: nothing is half
+        return text
+    if in_string and _STRUCTURE.search(text, string_start):
+        return text  # not cut: a quote too many
+    repairs["cut_reply"] += 1
+    for parent, (bracket, position) in zip(reversed(stack[:-1]), reversed(stack[1:]), strict=True):
+        if bracket == "{" and parent[0] == "[":
+            return text[:position].rstrip().rstrip(",")
+    return text[:string_start] if in_string else text
+
+
+def _whole_objects(text: str) -> list[dict[str, Any]]:
+    """Return every innermost ``{…}`` of ``text`` that is valid JSON by itself (lists in it allowed, objects not)."""
+    decoder = json.JSONDecoder(strict=False)
+    found: list[dict[str, Any]] = []
+    position = 0
+    while (start := text.find("{", position)) >= 0:
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except ValueError:
+            position = start + 1
+            continue
+        if isinstance(value, dict) and not any(isinstance(item, dict) for item in value.values()):
+            if value and not any(isinstance(i, dict) for v in value.values() if isinstance(v, list) for i in v):
+                found.append(clean_json(value))
+                position = end
+                continue
+            position = start + 1
+            continue
+        position = start + 1
+    return found
