@@ -122,6 +122,15 @@ class VectorCache:
         return cls(texts, np.frombuffer(blob, dtype="<f4").reshape(len(texts), -1).astype(np.float32))
 
 
+class EmbeddingError(ModelError):
+    """The embedding provider failed. Transient causes wait like any other; a stage can do without vectors for the rest."""
+
+    @property
+    def transient(self) -> bool:
+        """Whether waiting helps; if not, the caller goes on without vectors and says so in its degradations."""
+        return self.cause in (Cause.RATE_LIMITED, Cause.PROVIDER_ERROR, Cause.MODEL_UNAVAILABLE)
+
+
 class Calls:
     """The outside calls of one stage. Thread-safe: a stage may make several calls at the same time."""
 
@@ -142,6 +151,7 @@ class Calls:
         self.timeout = timeout
         self.vectors = vectors or VectorCache()
         self.usage = usage or CallUsage()
+        self.without_embeddings = False  # set where nothing can wait (in-process) and the embeddings do not answer
 
     def ask(
         self, task: str, payload: Mapping[str, Any], parse: Callable[[Completion], T], *, instructions: str = ""
@@ -167,13 +177,18 @@ class Calls:
     def embed(self, texts: Sequence[str]) -> VectorCache:
         """The vectors of ``texts`` (and of all texts embedded before), asking only for those that are missing.
 
-        Raises ModelError; a caller that can do without vectors catches it and says so in its degradations.
+        Raises EmbeddingError. A stage lets a transient one pass (the run waits) and does without vectors otherwise.
         """
         missing = [text for text in dict.fromkeys(texts) if text not in self.vectors]
         if missing:
-            matrix = self._embeddings.embed(missing, timeout=self.timeout)
+            if self.without_embeddings:
+                raise EmbeddingError(Cause.TIMEOUT, "embeddings are given up for this run")
+            try:
+                matrix = self._embeddings.embed(missing, timeout=self.timeout)
+            except ModelError as error:
+                raise EmbeddingError(error.cause, error.detail, retry_after=error.retry_after) from None
             if matrix.shape != (len(missing), self._embeddings.dimensions):
-                raise ModelError(Cause.PROVIDER_ERROR, f"vectors of shape {matrix.shape}")
+                raise EmbeddingError(Cause.PROVIDER_ERROR, f"vectors of shape {matrix.shape}")
             with self._lock:
                 self.usage.embedding_calls += 1
                 self.vectors.add(missing, matrix)

@@ -1,0 +1,88 @@
+"""Engine and sessions.
+
+The engine is made lazily and keyed by process id: a forked child must never share its parent's sockets, and
+``worker_process_init`` does not fire on a thread pool.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Protocol
+
+from pgvector.psycopg import register_vector
+from psycopg import Connection as PsycopgConnection
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import Connection
+from sqlalchemy.orm import Session
+
+from worker.settings import settings
+
+_engines: dict[tuple[int, str], Engine] = {}
+_lock = threading.Lock()
+
+
+class ReadSession(Protocol):
+    """Opens a session for one read phase of a stage and closes it before the next outside call."""
+
+    def __call__(self) -> AbstractContextManager[Session]: ...
+
+
+def engine(url: str | None = None) -> Engine:
+    """The engine of this process for ``url`` (DATABASE_URL if None), its pool sized to the threads."""
+    url = url or settings().require_database_url()
+    key = (os.getpid(), url)
+    with _lock:
+        if key not in _engines:
+            _engines[key] = make_engine(url, pool_size=settings().pool_size)
+        return _engines[key]
+
+
+def make_engine(url: str, *, pool_size: int = 5) -> Engine:
+    """A new engine. Statements end after 30 s, a transaction left idle after 60 s: nothing here needs longer."""
+    made = create_engine(
+        "postgresql+psycopg://" + url.split("://", 1)[1],
+        pool_size=pool_size,
+        max_overflow=8,
+        pool_pre_ping=False,
+        pool_use_lifo=True,
+        connect_args={
+            "connect_timeout": 5,
+            "application_name": "mandua",
+            "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off",
+            "keepalives_idle": 30,
+            "tcp_user_timeout": 20000,
+        },
+    )
+    event.listen(made, "connect", _prepare_connection)
+    return made
+
+
+def _prepare_connection(dbapi_connection: PsycopgConnection[Any], _record: object) -> None:
+    # The extension may be missing on a database that was never migrated; migrate and doctor still have to connect.
+    autocommit = dbapi_connection.autocommit
+    dbapi_connection.autocommit = True
+    try:
+        if dbapi_connection.execute("SELECT 1 FROM pg_type WHERE typname = 'vector'").fetchone():
+            register_vector(dbapi_connection)
+    finally:
+        dbapi_connection.autocommit = autocommit
+
+
+@contextmanager
+def read_session(bind: Engine | None = None) -> Iterator[Session]:
+    """A session for reading: rolled back at the end, so that nothing a planner does can be stored."""
+    with Session(bind or engine()) as session:
+        try:
+            yield session
+        finally:
+            session.rollback()
+
+
+@contextmanager
+def autocommit(bind: Engine | None = None) -> Iterator[Connection]:
+    """A connection on which every statement is a transaction of its own: one round trip each."""
+    with (bind or engine()).connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        yield connection

@@ -1,0 +1,68 @@
+"""Settings from the environment, read once. Every name is in the README's table.
+
+Secrets (URLs with passwords) are SecretStr, so that no ``repr`` or log shows them.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from producer.contract import MemoryConfig
+
+
+class SettingsError(Exception):
+    """A setting is missing or wrong; ``str()`` is one line that says what to set."""
+
+
+class Settings(BaseSettings):
+    """What a worker process needs to know."""
+
+    model_config = SettingsConfigDict(env_prefix="MANDUA_", extra="ignore", frozen=True)
+
+    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
+    broker_url: SecretStr | None = None
+    redis_url: SecretStr | None = None
+    llm_model: str | None = None
+    embedding_model: str = "local"
+    embedding_dimensions: int = 384
+    timezone: str = "UTC"
+    config: Path | None = None  # a JSON file of MemoryConfig fields
+    log_level: str = "INFO"
+    pool_size: int = 24
+
+    @field_validator("llm_model", "redis_url", "config", mode="before")
+    @classmethod
+    def _empty_is_unset(cls, value: Any) -> Any:
+        return value or None
+
+    def require_database_url(self) -> str:
+        """DATABASE_URL. Raises SettingsError with the remedy."""
+        if self.database_url is None:
+            raise SettingsError("DATABASE_URL is not set; set it, or use `mandua up` for the embedded servers")
+        return self.database_url.get_secret_value()
+
+    def require_broker_url(self) -> str:
+        """MANDUA_BROKER_URL. Raises SettingsError with the remedy."""
+        if self.broker_url is None:
+            raise SettingsError("MANDUA_BROKER_URL is not set; set it, or use `mandua up` for the embedded servers")
+        return self.broker_url.get_secret_value()
+
+    def memory_config(self) -> MemoryConfig:
+        """The deployment's MemoryConfig: the defaults, changed by the file that MANDUA_CONFIG names."""
+        if self.config is None:
+            return MemoryConfig()
+        try:
+            return MemoryConfig.model_validate_json(self.config.read_bytes())
+        except (OSError, ValueError) as error:
+            raise SettingsError(f"MANDUA_CONFIG: {self.config}: {str(error).splitlines()[0]}") from None
+
+
+@lru_cache(maxsize=1)
+def settings() -> Settings:
+    """The settings of this process."""
+    return Settings()
