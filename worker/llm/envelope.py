@@ -1,4 +1,4 @@
-"""Where in a reply's JSON the sections are (entities, facts, relations, …), whatever shape the model gave to the whole."""
+"""Where in a reply the sections are (entities, facts, relations, …), whatever shape the model gave to the whole."""
 
 from __future__ import annotations
 

@@ -1,0 +1,49 @@
+"""The system prompts: one file a task, constant, so that providers cache them and a result can be traced to its prompt.
+
+Messages and stored context never go in here; they are data in the user turn. Each prompt's example is about invented
+names (``CANARY``); what a model copies from an example is thereby recognised wherever it turns up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+TASKS = (
+    "informed_extraction",
+    "entity_scan",
+    "fact_extraction",
+    "relation_extraction",
+    "emotion",
+    "entity_resolution",
+    "reconciliation",
+    "entity_profile",
+    "entity_summary",
+    "fact_merge",
+    "entity_merge",
+    "cluster_summary",
+    "meta_observations",
+)
+
+# Names that occur in the examples and nowhere else. A stored text that holds one of them was copied, not read.
+CANARIES = ("Zyrphia Quellbrook", "Zyrphia", "Quellbrook", "Vantrell Oyx", "Morquist Bay")
+CANARY = CANARIES[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A task's system prompt; ``version`` is a short hash of its text and changes with every change of it."""
+
+    text: str
+    version: str
+
+
+@cache
+def prompt(task: str) -> Prompt:
+    """Return the prompt of ``task``. Raises KeyError for a task that has none."""
+    if task not in TASKS:
+        raise KeyError(task)
+    text = (files(__name__) / f"{task}.md").read_text(encoding="utf-8").strip()
+    return Prompt(text, hashlib.sha256(text.encode("utf-8")).hexdigest()[:12])
