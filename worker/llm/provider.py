@@ -45,6 +45,7 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = None  # None: the model's price is not known
+    cached_input_tokens: int = 0  # of the input tokens, those that the provider had cached (and bills for less)
 
 
 @dataclass(frozen=True, slots=True)
