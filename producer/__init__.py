@@ -1,0 +1,24 @@
+"""mandua's producer: hand messages in, ask what became of them.
+
+>>> from producer import MemoryClient
+>>> client = MemoryClient("redis://localhost:6379/0")          # doctest: +SKIP
+>>> handle = client.enqueue("user-123", "I live in Curitiba", "Rafael")   # doctest: +SKIP
+"""
+
+from producer.client import BrokerDown, ClientError, Handle, MemoryClient, StillRunning
+from producer.contract import ConflictError, MemoryConfig, RequestError, WriteRequest, WriteResult
+from producer.queues import Lane
+
+__all__ = [
+    "BrokerDown",
+    "ClientError",
+    "ConflictError",
+    "Handle",
+    "Lane",
+    "MemoryClient",
+    "MemoryConfig",
+    "RequestError",
+    "StillRunning",
+    "WriteRequest",
+    "WriteResult",
+]

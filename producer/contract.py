@@ -79,7 +79,7 @@ def _parse_time(value: object) -> object:
         except ValueError:
             raise ValueError("is not an ISO 8601 time; write it like 2025-06-15T23:30:00-03:00") from None
     if not isinstance(value, datetime):
-        raise ValueError("is not a time; write it like 2025-06-15T23:30:00-03:00")
+        raise ValueError("is not a time; write it like 2025-06-15T23:30:00-03:00")  # noqa: TRY004 (pydantic)
     if value.utcoffset() is None:
         raise ValueError("has no time zone; write it like 2025-06-15T23:30:00-03:00 or 2025-06-16T02:30:00Z")
     return value
@@ -138,7 +138,7 @@ class WriteRequest(BaseModel):
     """One message to be remembered, as a producer hands it in (behaviour: 0 and 1).
 
     ``occurred_at``: a time with zone; None means now; ``"unknown"`` says that nobody knows (an import without dates).
-    ``role`` is ``user`` or ``assistant`` where the backend knows it; assistant text is context, never a source of facts.
+    ``role`` is ``user`` or ``assistant`` where the backend knows it; assistant text is context, no source of facts.
     Raises RequestError through ``parse``.
     """
 

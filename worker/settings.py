@@ -34,6 +34,7 @@ class Settings(BaseSettings):
     config: Path | None = None  # a JSON file of MemoryConfig fields
     log_level: str = "INFO"
     pool_size: int = 24
+    retry_base_sec: float = 1.0  # the first wait after a failure; it doubles, with full jitter, up to a minute
 
     @field_validator("llm_model", "redis_url", "config", mode="before")
     @classmethod

@@ -142,7 +142,8 @@ CREATE TABLE memory_facts (
 -- One active copy of a text, whatever happens in code.
 CREATE UNIQUE INDEX memory_facts_one_active ON memory_facts (agent_id, entity_key, text_hash) WHERE valid_to IS NULL;
 -- Chains are linear: a fact has at most one successor.
-CREATE UNIQUE INDEX memory_facts_one_successor ON memory_facts (supersedes_fact_id) WHERE supersedes_fact_id IS NOT NULL;
+CREATE UNIQUE INDEX memory_facts_one_successor ON memory_facts (supersedes_fact_id)
+  WHERE supersedes_fact_id IS NOT NULL;
 CREATE INDEX memory_facts_active ON memory_facts (agent_id, entity_key) WHERE valid_to IS NULL;
 CREATE INDEX memory_facts_entity ON memory_facts (agent_id, entity_key, valid_from);
 CREATE INDEX memory_facts_event ON memory_facts (source_event_id);
@@ -245,6 +246,7 @@ CREATE TABLE runs (
   stage          text NOT NULL DEFAULT 'extract' CHECK (stage IN ('extract', 'resolve', 'reconcile', 'upsert')),
   starts         smallint NOT NULL DEFAULT 0 CHECK (starts >= 0),     -- begun and neither ended nor given back
   failures       smallint NOT NULL DEFAULT 0 CHECK (failures >= 0),   -- counted against the message, this stage
+  waits          smallint NOT NULL DEFAULT 0 CHECK (waits >= 0),      -- in a row, this stage: sets the next delay
   attempts       integer NOT NULL DEFAULT 0,
   fallback       text,              -- the cause that made this stage fall back, while it does
   ready_at       timestamptz,

@@ -123,7 +123,7 @@ class VectorCache:
 
 
 class EmbeddingError(ModelError):
-    """The embedding provider failed. Transient causes wait like any other; a stage can do without vectors for the rest."""
+    """The embedding provider failed. Transient causes wait like any other; for the rest a stage does without vectors."""
 
     @property
     def transient(self) -> bool:

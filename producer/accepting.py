@@ -1,0 +1,68 @@
+"""Accepting: the one way a message enters Postgres, shared by the worker and by producers with database access."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+
+from producer.contract import RecordEnvelope, event_id_for
+from producer.queues import Lane
+
+ACCEPT = "SELECT event_id, outcome FROM accept_events(%s::jsonb) ORDER BY ordinal"
+
+OUTCOME = "SELECT state, stage, status, cause, result FROM event_outcome(%s)"
+
+IS_ACCEPTED = """
+SELECT CASE WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = %(event)s) THEN 'accepted'
+            ELSE (SELECT cause FROM failed_records WHERE event_id = %(event)s) END
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """What became of one message at the door: ``accepted``, ``duplicate`` or ``conflict``."""
+
+    event_id: UUID
+    outcome: str
+
+
+def envelope(request: Any, lane: Lane = Lane.LIVE) -> RecordEnvelope:
+    """``request`` with its event id and the time at which it was handed in."""
+    return RecordEnvelope(
+        event_id=event_id_for(request.agent_id, request.message_id), lane=int(lane), request=request.timed()
+    )
+
+
+def accept(connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope]) -> list[Acceptance]:
+    """Record ``envelopes`` in the caller's transaction, in order. They are accepted once it commits."""
+    rows = connection.execute(ACCEPT, [json.dumps([_row(item) for item in envelopes], ensure_ascii=False)]).fetchall()
+    return [Acceptance(event_id, outcome) for event_id, outcome in rows]
+
+
+def _row(item: RecordEnvelope) -> dict[str, Any]:
+    request = item.request
+    known = request.occurred_at if request.occurred_at != "unknown" else None
+    offset = known.utcoffset() if known is not None else None
+    return {
+        "event_id": str(item.event_id),
+        "lane": item.lane,
+        "agent_id": request.agent_id,
+        "message": request.message,
+        "speaker_name": request.speaker_name,
+        "role": request.role,
+        "source": request.source,
+        "session_id": request.session_id,
+        "message_id": request.message_id,
+        "occurred_at": known.isoformat() if known is not None else None,
+        "offset_minutes": round(offset.total_seconds() / 60) if offset is not None else None,
+        "request": {
+            "recent_messages": list(request.recent_messages),
+            "config_overrides": request.config_overrides,
+            "verbose": request.verbose,
+        },
+    }

@@ -1,0 +1,458 @@
+"""MemoryClient: how a chat backend hands messages in and asks what became of them.
+
+Light by design: importing it takes a fraction of a second and pulls in neither litellm nor SQLAlchemy. Every method is
+safe to call from several threads; ``aenqueue`` and ``awrite`` are the same for asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from uuid import UUID
+
+from celery import Celery
+from kombu.exceptions import OperationalError as KombuError
+
+from producer.contract import ConflictError, RecordEnvelope, RequestError, WriteRequest, WriteResult
+from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName, declared_queues
+
+if TYPE_CHECKING:
+    import psycopg
+
+# One accept call of more messages would make other agents wait.
+ACCEPT_CHUNK = 500
+
+
+class ClientError(Exception):
+    """The broker or the database does not answer, or the client was not given what the call needs; one line."""
+
+
+class BrokerDown(ClientError):
+    """The broker does not answer. The message was not sent; send it again, with a message_id to be safe."""
+
+
+class StillRunning(ClientError):
+    """The time given to wait has passed. The message is safe; ask again later."""
+
+
+T = TypeVar("T")
+Acceptor = Literal["worker", "database"]
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A message on its way. ``status``: ``queued`` (in the broker), ``accepted`` (in Postgres), ``duplicate``, or
+    ``empty`` (nothing to remember: no event, ``event_id`` None)."""
+
+    event_id: UUID | None
+    status: Literal["queued", "accepted", "duplicate", "empty"]
+    _client: MemoryClient = field(repr=False)
+
+    def accepted(self, timeout: float = 10.0) -> bool:
+        """Wait up to ``timeout`` seconds until the event is committed in Postgres; False if it is not by then.
+
+        Raises ConflictError if the message_id was used for another text, ClientError without a database_url.
+        """
+        if self.status != "queued" or self.event_id is None:
+            return True
+        return self._client.wait_accepted([self.event_id], timeout) == set()
+
+    def result(self, timeout: float = 120.0) -> WriteResult:
+        """Wait up to ``timeout`` seconds for the WriteResult. Raises StillRunning, ConflictError, ClientError."""
+        if self.event_id is None:
+            return WriteResult(status="empty")
+        if self.status == "duplicate":
+            return WriteResult(event_id=self.event_id, status="duplicate")
+        return self._client.wait_result(self.event_id, timeout)
+
+
+class MemoryClient:
+    """Hands messages to the workers.
+
+    ``accept="worker"`` (default): a message is ``queued`` in the broker, and a worker commits it as the first thing it
+    does; until then a crash of the broker can lose it. ``accept="database"``: the client commits the event itself and
+    only wakes the workers through the broker, so there is no such window. Waiting and reading need a ``database_url``.
+    """
+
+    def __init__(
+        self, broker_url: str | None = None, database_url: str | None = None, accept: Acceptor = "worker"
+    ) -> None:
+        if accept not in ("worker", "database"):
+            raise ValueError('accept must be "worker" or "database"')
+        if accept == "worker" and not broker_url:
+            raise ValueError('a broker_url is needed to enqueue; with accept="database" a database_url is enough')
+        if accept == "database" and not database_url:
+            raise ValueError('accept="database" needs a database_url')
+        self._accept = accept
+        self._database = _Database(database_url) if database_url else None
+        self._app = _celery_app(broker_url) if broker_url else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections. The client can be used again; it connects anew."""
+        if self._app is not None:
+            self._app.close()
+        if self._database is not None:
+            self._database.close()
+
+    # Handing in
+
+    def enqueue(
+        self, agent_id: str, message: str, speaker_name: str, *, bulk: bool = False, **fields: Any
+    ) -> Handle:
+        """Hand in one message; ``fields`` are those of WriteRequest. Returns at once.
+
+        Raises RequestError (bad input), ConflictError (where a database is at hand), BrokerDown within 2 s.
+        """
+        request = WriteRequest.parse(agent_id=agent_id, message=message, speaker_name=speaker_name, **fields)
+        return self.enqueue_request(request, bulk=bulk)
+
+    def enqueue_request(self, request: WriteRequest, *, bulk: bool = False) -> Handle:
+        """Hand in a request that is already built."""
+        (handle,) = self.enqueue_many([request], bulk=bulk)
+        if isinstance(handle, RequestError):
+            raise handle
+        return handle
+
+    def enqueue_many(
+        self, requests: Iterable[WriteRequest], *, bulk: bool = True, resend: bool = False, timeout: float = 60.0
+    ) -> list[Handle | RequestError]:
+        """Hand in many messages, in order; one entry each, a ConflictError in place of a handle where one conflicts.
+
+        ``resend=True`` (with ``accept="worker"`` and a database_url) waits until all are committed and sends again,
+        by message_id, what the broker has lost; within ``timeout`` seconds, else StillRunning.
+        """
+        lane = Lane.BULK if bulk else Lane.LIVE
+        handles: list[Handle | RequestError] = []
+        for chunk in _chunks(requests, ACCEPT_CHUNK):
+            handles += self._hand_in(chunk, lane, resend=resend, timeout=timeout)
+        return handles
+
+    def _hand_in(
+        self, requests: Sequence[WriteRequest], lane: Lane, *, resend: bool, timeout: float
+    ) -> list[Handle | RequestError]:
+        from producer.accepting import envelope
+
+        if any(request.dry_run for request in requests):
+            raise RequestError("dry_run stores nothing and is not queued; use MemoryClient.dry_run")
+        if resend and any(request.message_id is None for request in requests):
+            raise RequestError("resend needs a message_id on every message, so that none is remembered twice")
+        envelopes = [None if request.blank else envelope(request, lane) for request in requests]
+        sent = [item for item in envelopes if item is not None]
+        if self._accept == "database":
+            outcomes = self._accept_here(sent)
+        else:
+            outcomes = self._known_outcomes(sent)
+            self._publish(item for item in sent if outcomes.get(id(item)) is None)
+            if resend:
+                self._resend([item for item in sent if outcomes.get(id(item)) is None], timeout)
+        return [
+            Handle(None, "empty", self) if item is None else self._handle(item, outcomes.get(id(item)), resend=resend)
+            for item in envelopes
+        ]
+
+    def _handle(self, item: RecordEnvelope, outcome: str | None, *, resend: bool) -> Handle | RequestError:
+        if outcome == "conflict":
+            return ConflictError(
+                f"message_id {item.request.message_id!r} was used for another text; a changed message needs an id "
+                "of its own"
+            )
+        if outcome == "duplicate":
+            return Handle(item.event_id, "duplicate", self)
+        return Handle(item.event_id, "accepted" if outcome or resend else "queued", self)
+
+    def _accept_here(self, envelopes: Sequence[RecordEnvelope]) -> dict[int, str]:
+        from producer.accepting import accept
+
+        with self._require_database().connection() as connection:
+            acceptances = accept(connection, envelopes)
+        self._nudge({item.request.agent_id for item in envelopes})
+        return {id(item): done.outcome for item, done in zip(envelopes, acceptances, strict=True)}
+
+    def _nudge(self, agents: Iterable[str]) -> None:
+        """Wake the workers. The sweeper would find the agents as well, some seconds later."""
+        if self._app is None:
+            return
+        for agent_id in sorted(agents):
+            try:
+                self._send(TaskName.DISPATCH, (agent_id,), QueueName.TURNS)
+            except BrokerDown:
+                return
+
+    def _known_outcomes(self, envelopes: Sequence[RecordEnvelope]) -> dict[int, str]:
+        """Which messages with an id of their own are stored already; {} without a database."""
+        named = [item for item in envelopes if item.request.message_id is not None]
+        if self._database is None or not named:
+            return {}
+        with self._database.connection() as connection:
+            rows = connection.execute(
+                "SELECT id, message FROM memory_events WHERE id = ANY (%s)", [[item.event_id for item in named]]
+            ).fetchall()
+        stored: dict[UUID, str] = dict(rows)
+        return {
+            id(item): "duplicate" if stored[item.event_id] == item.request.message else "conflict"
+            for item in named
+            if item.event_id in stored
+        }
+
+    def _publish(self, envelopes: Iterable[RecordEnvelope]) -> None:
+        for item in envelopes:
+            self._send(
+                TaskName.RECORD_EVENT,
+                (item.model_dump(mode="json"),),
+                RECORD_QUEUE[Lane(item.lane)],
+                argsrepr=HIDDEN_ARGUMENTS,
+                kwargsrepr="{}",
+            )
+
+    def _resend(self, envelopes: Sequence[RecordEnvelope], timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        missing = {item.event_id: item for item in envelopes}
+        patience = 2.0
+        while missing:
+            left = deadline - time.monotonic()
+            unconfirmed = self.wait_accepted(list(missing), min(patience, max(left, 0.0)), conflicts=False)
+            missing = {event_id: missing[event_id] for event_id in unconfirmed}
+            if not missing:
+                return
+            if time.monotonic() >= deadline:
+                raise StillRunning(f"{len(missing)} messages are not confirmed after {timeout:g} s; send them again")
+            self._publish(missing.values())
+            patience = min(patience * 2, 15.0)
+
+    def _send(self, task: TaskName, arguments: tuple[Any, ...], queue: QueueName, **options: Any) -> None:
+        if self._app is None:
+            raise ClientError("this client has no broker_url")
+        try:
+            self._app.send_task(task.value, args=arguments, queue=queue.value, **options)
+        except (KombuError, OSError) as error:
+            raise BrokerDown(f"the broker does not answer ({type(error).__name__}); nothing was sent") from None
+
+    # Waiting and reading
+
+    def write(
+        self,
+        agent_id: str,
+        message: str,
+        speaker_name: str,
+        *,
+        timeout: float = 120.0,
+        dry_run: bool = False,
+        **fields: Any,
+    ) -> WriteResult:
+        """Hand in one message and wait for its WriteResult, up to ``timeout`` seconds.
+
+        Raises RequestError, ConflictError, BrokerDown, StillRunning (the message is safe), ClientError.
+        """
+        self._require_database()
+        if dry_run:
+            return self.dry_run(agent_id, message, speaker_name, timeout=timeout, **fields)
+        return self.enqueue(agent_id, message, speaker_name, **fields).result(timeout)
+
+    def dry_run(
+        self, agent_id: str, message: str, speaker_name: str, *, timeout: float = 120.0, **fields: Any
+    ) -> WriteResult:
+        """What would be extracted from a message, and at what price. No event, fact or entity is stored."""
+        request = WriteRequest.parse(
+            agent_id=agent_id, message=message, speaker_name=speaker_name, dry_run=True, **fields
+        ).timed()
+        database = self._require_database()
+        if request.blank:
+            return WriteResult(status="empty")
+        run_id = uuid.uuid4()
+        with database.connection() as connection:
+            connection.execute(
+                "INSERT INTO dry_runs (id, request) VALUES (%s, %s)", [run_id, request.model_dump_json()]
+            )
+        self._send(TaskName.DRY_RUN, (str(run_id),), QueueName.LIVE)
+        try:
+            found = _poll(lambda: self._dry_result(run_id), timeout)
+        finally:
+            with database.connection() as connection:
+                connection.execute("DELETE FROM dry_runs WHERE id = %s", [run_id])
+        if found is None:
+            raise StillRunning(f"no worker has answered the dry run in {timeout:g} s; is one running?")
+        return found
+
+    def result(self, event_id: UUID) -> WriteResult | None:
+        """The WriteResult of an event, or None while it is unfinished or unknown."""
+        from producer.accepting import OUTCOME
+
+        with self._require_database().connection() as connection:
+            row = connection.execute(OUTCOME, [event_id]).fetchone()
+        if row is None:
+            return None
+        state, stage, _status, cause, result = row
+        if state == "parked":
+            return WriteResult(event_id=event_id, status="failed", success=False, error=f"{stage}: {cause}")
+        return WriteResult.model_validate(result) if state == "done" and result is not None else None
+
+    def wait_result(self, event_id: UUID, timeout: float) -> WriteResult:
+        """The WriteResult of an event, waited for up to ``timeout`` seconds. Raises StillRunning, ConflictError."""
+        asked = time.monotonic()
+
+        def look() -> WriteResult | None:
+            found = self.result(event_id)
+            if found is None and time.monotonic() - asked > 0.5:
+                self.wait_accepted([event_id], 0.0)  # raises on a conflict, which no run will ever end
+            return found
+
+        found = _poll(look, timeout)
+        if found is None:
+            raise StillRunning(
+                f"event {event_id} is not finished after {timeout:g} s; it is kept, ask again later (is a worker up?)"
+            )
+        return found
+
+    def wait_accepted(self, events: Sequence[UUID], timeout: float, *, conflicts: bool = True) -> set[UUID]:
+        """Wait until ``events`` are committed; returns those that are not after ``timeout`` seconds.
+
+        Raises ConflictError for one that was refused (``conflicts=False``: it counts as settled).
+        """
+        missing = set(events)
+
+        def look() -> set[UUID] | None:
+            nonlocal missing
+            with self._require_database().connection() as connection:
+                stored = connection.execute(
+                    "SELECT id FROM memory_events WHERE id = ANY (%s)", [list(missing)]
+                ).fetchall()
+                refused = connection.execute(
+                    "SELECT event_id, cause FROM failed_records WHERE event_id = ANY (%s)", [list(missing)]
+                ).fetchall()
+            missing -= {row[0] for row in stored}
+            if conflicts and refused:
+                raise ConflictError(f"event {refused[0][0]} was refused ({refused[0][1]}): its message_id is taken")
+            missing -= {row[0] for row in refused}
+            return set() if not missing else None
+
+        _poll(look, timeout)
+        return missing
+
+    def _dry_result(self, run_id: UUID) -> WriteResult | None:
+        with self._require_database().connection() as connection:
+            row = connection.execute("SELECT result FROM dry_runs WHERE id = %s", [run_id]).fetchone()
+        return WriteResult.model_validate(row[0]) if row is not None and row[0] is not None else None
+
+    def _require_database(self) -> _Database:
+        if self._database is None:
+            raise ClientError("waiting and reading need a database_url; give one to MemoryClient")
+        return self._database
+
+    # asyncio
+
+    async def aenqueue(self, agent_id: str, message: str, speaker_name: str, **fields: Any) -> Handle:
+        """``enqueue`` for asyncio: the event loop is not held up."""
+        return await asyncio.to_thread(self.enqueue, agent_id, message, speaker_name, **fields)
+
+    async def awrite(self, agent_id: str, message: str, speaker_name: str, **fields: Any) -> WriteResult:
+        """``write`` for asyncio."""
+        return await asyncio.to_thread(self.write, agent_id, message, speaker_name, **fields)
+
+
+class _Database:
+    """One connection in autocommit, made when it is first needed, made anew after it broke."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._open: psycopg.Connection[Any] | None = None
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        import psycopg
+
+        with self._lock:
+            try:
+                if self._open is None or self._open.closed:
+                    self._open = psycopg.connect(self._url, autocommit=True, connect_timeout=2)
+                yield self._open
+            except psycopg.errors.UndefinedTable:
+                raise ClientError("the database was never migrated; run `mandua migrate`") from None
+            except psycopg.errors.UndefinedFunction:
+                raise ClientError("the database was never migrated; run `mandua migrate`") from None
+            except psycopg.OperationalError as error:
+                self._open = None
+                raise ClientError(f"the database does not answer: {str(error).strip().splitlines()[0]}") from None
+
+    def close(self) -> None:
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+
+def _celery_app(broker_url: str) -> Celery:
+    app = Celery("mandua-producer", broker=broker_url, set_as_current=False)
+    app.conf.update(
+        task_queues=declared_queues(),
+        task_create_missing_queues=False,
+        task_ignore_result=True,
+        task_serializer="json",
+        accept_content=["json"],
+        # A chat backend must fail fast: two short retries, and no connect longer than a second.
+        task_publish_retry=True,
+        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.3},
+        broker_connection_timeout=1,
+        broker_connection_retry=False,
+        broker_transport_options={
+            "socket_connect_timeout": 1,
+            "socket_timeout": 2,
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0.1,
+            "interval_max": 0.2,
+            "confirm_publish": True,
+        },
+    )
+    return app
+
+
+def _poll(look: Callable[[], T | None], timeout: float) -> T | None:
+    """Ask ``look`` until it answers, at growing intervals of 20 to 250 ms; None after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = 0.02
+    while True:
+        found = look()
+        if found is not None:
+            return found
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.3, 0.25)
+
+
+def _chunks(requests: Iterable[WriteRequest], size: int) -> Iterator[list[WriteRequest]]:
+    rest = iter(requests)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def read_row(line: str) -> WriteRequest:
+    """A request from one JSON row (README, "Importing"). ``"occurred_at": null`` says that the time is unknown.
+
+    Raises RequestError.
+    """
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise RequestError(f"is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise RequestError("is not a JSON object")
+    if "occurred_at" in row and row["occurred_at"] is None:
+        row["occurred_at"] = "unknown"
+    return WriteRequest.parse(**row)

@@ -1,0 +1,108 @@
+"""The one Task base: how the end of a stage is told to Celery, and how wake-ups are published.
+
+What Flower shows follows from here: a stage that waits is RETRY with its cause, one that gave up is FAILURE with
+``stage: cause``, both under the task's name, with ids as arguments and no text of anybody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+from uuid import UUID
+
+import structlog
+from celery import Task, chain, signature
+from celery.exceptions import Retry
+from kombu.exceptions import OperationalError as BrokerError
+from sqlalchemy.exc import SQLAlchemyError
+
+from producer.queues import STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName
+from worker.app import app
+from worker.turns.dispatch import Dispatched, dispatch
+from worker.turns.running import Alone, Applied, Moved, Outcome, Parked, Stale, Waiting, run_stage
+
+log = structlog.get_logger()
+
+# Longer than a stage may take, so that a process of its own is ended only when it is stuck.
+ALONE_SECONDS = 170
+
+
+class StageFailed(Exception):
+    """A run was parked at a stage. ``str()`` is ``stage: cause (code)``; the details stand in ``runs``."""
+
+
+class StageTask(Task):  # type: ignore[misc]
+    """A task that runs a stage of a run."""
+
+    abstract = True
+
+    def run_stage(self, stage: Stage, run_id: str, fence: int | None) -> None:
+        """Run the stage and conclude it. Raises Retry when the run waits, StageFailed when it was parked."""
+        outcome = run_stage(stage, UUID(run_id), fence)
+        if isinstance(outcome, Alone):
+            outcome = run_alone(stage, run_id, fence)
+        self.conclude(stage, outcome, ahead=fence is None)
+
+    def conclude(self, stage: Stage, outcome: Outcome, *, ahead: bool) -> None:
+        """Tell Celery how a stage ended. The chain goes on only after Moved."""
+        if isinstance(outcome, Moved):
+            if ahead:
+                wake(outcome.agent_id)
+            return
+        self.request.chain = None
+        if isinstance(outcome, (Stale, Alone)):
+            return
+        wake(outcome.agent_id)
+        if isinstance(outcome, Waiting):
+            raise Retry(f"{stage.value}: {outcome.cause}", when=outcome.delay) from None
+        if isinstance(outcome, Parked):
+            raise StageFailed(f"{stage.value}: {outcome.cause} ({outcome.error_code})") from None
+
+
+def wake(agent_id: str) -> None:
+    """Dispatch ``agent_id`` here and now and publish what follows. Errors are logged: the sweeper does it again."""
+    try:
+        publish(dispatch(agent_id))
+    except (SQLAlchemyError, BrokerError, OSError) as error:
+        log.warning("wake_failed", agent=agent_id, error=type(error).__name__)
+
+
+def publish(dispatched: Dispatched) -> None:
+    """Publish the chain of a dispatched run, extractions ahead, and a later look where the head is not ready."""
+    if dispatched.run_id is not None:
+        queue = STAGE_QUEUE[dispatched.lane].value
+        arguments = (str(dispatched.run_id), dispatched.fence)
+        links = [
+            signature(STAGE_TASKS[stage].value, args=arguments, immutable=True, app=app).set(queue=queue)
+            for stage in dispatched.stages
+        ]
+        (chain(*links, app=app) if len(links) > 1 else links[0]).apply_async()
+    for run_id, lane in dispatched.ahead:
+        app.send_task(TaskName.EXTRACT_AHEAD.value, args=(str(run_id),), queue=STAGE_QUEUE[lane].value)
+    if dispatched.wait is not None:
+        send_dispatch(dispatched.agent_id, countdown=dispatched.wait + 0.01)
+
+
+def send_dispatch(agent_id: str, countdown: float | None = None) -> None:
+    """Publish a dispatch of ``agent_id``, ``countdown`` seconds from now."""
+    app.send_task(TaskName.DISPATCH.value, args=(agent_id,), queue=QueueName.TURNS.value, countdown=countdown)
+
+
+def run_alone(stage: Stage, run_id: str, fence: int | None) -> Outcome:
+    """Run the stage in a process of its own: a message that kills its process takes no other along."""
+    command = [sys.executable, "-m", "worker.turns.alone", stage.value, run_id, "" if fence is None else str(fence)]
+    try:
+        ended = subprocess.run(
+            command, stdout=subprocess.PIPE, timeout=ALONE_SECONDS, check=False, env=dict(os.environ)
+        )
+    except subprocess.TimeoutExpired:
+        return Stale()
+    if ended.returncode != 0:
+        return Stale()  # its lease ends, the sweeper finds it, and the death is counted
+    kinds: dict[str, Any] = {kind.__name__: kind for kind in (Moved, Applied, Waiting, Parked, Stale)}
+    told = json.loads(ended.stdout.decode().strip().splitlines()[-1])
+    outcome: Outcome = kinds[told.pop("kind")](**told)
+    return outcome

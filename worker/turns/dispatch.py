@@ -1,0 +1,157 @@
+"""Dispatch: give an agent's turn to its next run.
+
+Called after every commit that frees, parks, finishes or accepts something, and by the sweeper; calling it once too
+often does no harm. It decides in one short transaction and returns what is to be published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.engine import Connection, Engine
+
+from producer.queues import RUN_STAGES, Lane, Stage
+from worker.db import engine
+from worker.turns.life import SILENT_AFTER
+
+# How many later runs of a lane may be extracted while the head is at work.
+LOOKAHEAD = {Lane.LIVE: 4, Lane.BULK: 16, Lane.JOB: 0}
+
+# A task that nobody has begun for so long is taken for lost and sent again under the same fence (twice as long each
+# time, so that a slow queue is not flooded). Whoever begins first takes the start; the other finds the token set.
+RESEND_AFTER = "30 seconds"
+
+# Invariant: one dispatcher at a time holds the turn's row. next_seq is read before the runs are.
+LOCK_TURN = f"""
+SELECT t.run_id, t.fence, t.stage_token, s.next_seq,
+       CASE WHEN t.run_id IS NULL THEN 'free'
+            WHEN t.stage_token IS NULL THEN
+              CASE WHEN t.dispatched_at > mandua_now() - interval '{RESEND_AFTER}' * power(2, least(t.redispatches, 6))
+                   THEN 'held' ELSE 'lost' END
+            WHEN t.lease_until > mandua_now() AND w.heartbeat_at > mandua_now() - interval '{SILENT_AFTER}' THEN 'held'
+            ELSE 'dead' END AS holder
+  FROM agent_turns t
+  JOIN agent_seq s ON s.agent_id = t.agent_id
+  LEFT JOIN workers w ON w.name = t.worker
+ WHERE t.agent_id = :agent
+   FOR NO KEY UPDATE OF t
+"""  # noqa: S608
+
+# Invariant: accepted order is (lane, seq); the first row is the only one that may take the turn.
+NEXT_RUNS = f"""
+SELECT r.id, r.lane, r.stage, r.state, r.ahead_sent_at IS NOT NULL AS ahead_sent, r.ahead_token,
+       r.ahead_until > mandua_now() AND w.heartbeat_at > mandua_now() - interval '{SILENT_AFTER}' AS ahead_living,
+       extract(epoch FROM r.ready_at - mandua_now()) AS wait
+  FROM runs r LEFT JOIN workers w ON w.name = r.ahead_worker
+ WHERE r.agent_id = :agent AND r.finished_at IS NULL
+ ORDER BY r.lane, r.seq LIMIT :many
+"""  # noqa: S608
+
+# Invariant: the fence only grows, and each holder of the turn has one of its own.
+TAKE_TURN = """
+UPDATE agent_turns SET run_id = :run, fence = fence + 1, stage_token = NULL, worker = NULL, lease_until = NULL,
+       dispatched_at = mandua_now(), redispatches = 0
+ WHERE agent_id = :agent RETURNING fence
+"""
+# Invariant: the head runs only if no living extraction-ahead is at work on it (its token is the one we judged).
+START_RUN = """
+UPDATE runs SET state = 'running', ahead_token = NULL, ahead_worker = NULL, ahead_until = NULL, ready_at = NULL
+ WHERE id = :run AND finished_at IS NULL AND ahead_token IS NOT DISTINCT FROM CAST(:ahead_token AS uuid)
+"""
+SEND_AGAIN = """
+UPDATE agent_turns SET dispatched_at = mandua_now(), redispatches = redispatches + 1 WHERE agent_id = :agent
+"""
+MARK_AHEAD = "UPDATE runs SET ahead_sent_at = mandua_now() WHERE id = ANY (:runs)"
+
+# Invariant: wake_at is cleared or put off only if nothing was accepted since the runs were read.
+SET_WAKE = """
+UPDATE agent_seq SET wake_at = mandua_now() + make_interval(secs => CAST(:wait AS double precision))
+ WHERE agent_id = :agent AND next_seq = :next_seq
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What is to be published: the chain of a run from ``stages`` on, and runs whose extraction may go ahead.
+
+    ``wait`` is in seconds, set when the head is not ready yet.
+    """
+
+    agent_id: str
+    run_id: UUID | None = None
+    fence: int = 0
+    lane: Lane = Lane.LIVE
+    stages: tuple[Stage, ...] = ()
+    ahead: Sequence[tuple[UUID, Lane]] = field(default=())
+    wait: float | None = None
+
+
+def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
+    """Give the turn of ``agent_id`` to its head if it is free, or its holder dead.
+
+    Raises OperationalError (lock timeout, connection): the caller sends the dispatch again, and the sweeper would.
+    """
+    with (bind or engine()).begin() as connection:
+        connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+        turn = connection.execute(text(LOCK_TURN), {"agent": agent_id}).one_or_none()
+        if turn is None:
+            return Dispatched(agent_id)
+        runs = connection.execute(
+            text(NEXT_RUNS), {"agent": agent_id, "many": 1 + max(LOOKAHEAD.values())}
+        ).all()
+        taken = _take(connection, agent_id, turn, runs)
+        ahead = _ahead(connection, runs)
+    if turn.holder == "free" and taken is None:
+        wait = float(runs[0].wait) if runs and runs[0].wait is not None and runs[0].wait > 0 else None
+        if wait is not None or not runs:
+            with (bind or engine()).begin() as connection:
+                connection.execute(text(SET_WAKE), {"agent": agent_id, "next_seq": turn.next_seq, "wait": wait})
+        return Dispatched(agent_id, ahead=ahead, wait=wait)
+    if taken is None:
+        return Dispatched(agent_id, ahead=ahead)
+    head, fence = taken
+    stages = RUN_STAGES[RUN_STAGES.index(Stage(head.stage)) :]
+    return Dispatched(agent_id, head.id, fence, Lane(head.lane), stages, ahead)
+
+
+def _take(
+    connection: Connection, agent_id: str, turn: Row[Any], runs: Sequence[Row[Any]]
+) -> tuple[Row[Any], int] | None:
+    """The run that gets the turn, with its fence; None if the turn stays as it is."""
+    if turn.holder == "held" or not runs:
+        return None
+    if turn.holder == "lost":
+        head = next((run for run in runs if run.id == turn.run_id), None)
+        if head is not None:
+            connection.execute(text(SEND_AGAIN), {"agent": agent_id})
+            return head, int(turn.fence)
+    head = runs[0]
+    if head.wait is not None and head.wait > 0:
+        return None
+    if head.stage == Stage.EXTRACT and head.ahead_token is not None and head.ahead_living:
+        return None  # its extraction is at work ahead; the end of it dispatches
+    started = connection.execute(text(START_RUN), {"run": head.id, "ahead_token": head.ahead_token})
+    if started.rowcount == 0:
+        return None
+    fence = connection.execute(text(TAKE_TURN), {"agent": agent_id, "run": head.id}).scalar_one()
+    return head, int(fence)
+
+
+def _ahead(connection: Connection, runs: Sequence[Row[Any]]) -> list[tuple[UUID, Lane]]:
+    """Later runs whose extraction is to be sent ahead now; each is sent once."""
+    chosen = [
+        (run.id, Lane(run.lane))
+        for place, run in enumerate(runs)
+        if 0 < place <= LOOKAHEAD[Lane(run.lane)]
+        and run.stage == Stage.EXTRACT
+        and run.state == "accepted"
+        and not run.ahead_sent
+        and not (run.wait is not None and run.wait > 0)
+    ]
+    if chosen:
+        connection.execute(text(MARK_AHEAD), {"runs": [run for run, _ in chosen]})
+    return chosen

@@ -1,0 +1,277 @@
+"""Holding a run: begin a stage, keep its replies, store its plan, give it back, park it.
+
+A Hold is the right to write for one start of one stage. It is either the agent's turn (fence and start token in
+``agent_turns``) or, for extraction ahead of the turn, a token on the run itself. Every statement here checks the hold
+and changes state in one go, so a worker that was thought dead and comes back writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Row, text
+from sqlalchemy.engine import Connection
+
+from producer.queues import Stage
+from worker.db import autocommit
+from worker.turns.life import LEASE, worker_name
+
+
+class LostHold(Exception):
+    """Somebody else has the turn by now; what this start would have written is dropped, quietly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One start of one stage of one run. ``fence`` is None for extraction ahead of the turn."""
+
+    run_id: UUID
+    agent_id: str
+    stage: Stage
+    token: UUID
+    fence: int | None
+
+    @property
+    def ahead(self) -> bool:
+        """Whether this start works ahead of its turn."""
+        return self.fence is None
+
+    def parameters(self, **more: Any) -> dict[str, Any]:
+        """What every checked statement needs."""
+        return {"run": self.run_id, "agent": self.agent_id, "stage": self.stage.value, "token": self.token,
+                "fence": self.fence, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A begun stage: the hold and everything the stage needs to know, read in the same statement."""
+
+    hold: Hold
+    row: Row[Any]
+
+    @property
+    def deaths(self) -> int:
+        """How many earlier starts of this stage ended without a word."""
+        return int(self.row.starts) - 1
+
+
+_RUN_COLUMNS = """
+  run.starts, run.failures, run.waits, run.fallback, run.request, run.usage, run.timings, run.lane, run.created_at,
+  e.id AS event_id, e.agent_id, e.message, e.speaker_name, e.role, e.source, e.session_id, e.occurred_at,
+  e.offset_minutes, p.extraction, p.resolution, p.reconciliation, p.vector_texts, p.vectors, p.replies, p.sent,
+  p.memory_version, mandua_now() AS begun_at
+"""
+
+# Invariant: at most one living start per fence, and none of a stage that is not the run's next.
+BEGIN = f"""
+WITH turn AS (
+  UPDATE agent_turns t SET stage_token = :token, worker = :worker, lease_until = mandua_now() + interval '{LEASE}'
+    FROM runs r
+   WHERE r.id = :run AND t.agent_id = r.agent_id AND t.run_id = r.id AND t.fence = :fence
+     AND r.stage = :stage AND r.finished_at IS NULL AND t.stage_token IS NULL
+  RETURNING t.agent_id, t.version
+), run AS (
+  UPDATE runs r SET starts = r.starts + 1, attempts = r.attempts + 1 FROM turn WHERE r.id = :run RETURNING r.*
+)
+SELECT {_RUN_COLUMNS}, turn.version
+  FROM run CROSS JOIN turn JOIN memory_events e ON e.id = run.event_id LEFT JOIN run_plans p ON p.run_id = run.id
+"""  # noqa: S608
+
+# Invariant: extraction goes ahead only of a run that has not got its turn.
+BEGIN_AHEAD = f"""
+WITH run AS (
+  UPDATE runs r SET starts = r.starts + 1, attempts = r.attempts + 1, ahead_token = :token, ahead_worker = :worker,
+         ahead_until = mandua_now() + interval '{LEASE}'
+   WHERE r.id = :run AND r.stage = 'extract' AND r.state = 'accepted' AND r.ahead_token IS NULL
+     AND (r.ready_at IS NULL OR r.ready_at <= mandua_now())
+  RETURNING r.*
+)
+SELECT {_RUN_COLUMNS}, t.version
+  FROM run JOIN memory_events e ON e.id = run.event_id JOIN agent_turns t ON t.agent_id = run.agent_id
+  LEFT JOIN run_plans p ON p.run_id = run.id
+"""  # noqa: S608
+
+_MINE = f"""
+  UPDATE agent_turns SET lease_until = mandua_now() + interval '{LEASE}'
+   WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
+"""  # noqa: S608
+_MINE_AHEAD = f"""
+  UPDATE runs SET ahead_until = mandua_now() + interval '{LEASE}' WHERE id = :run AND ahead_token = :token RETURNING 1
+"""  # noqa: S608
+
+# Invariant: the lease is renewed before each outside call, and a call that was sent is known as sent.
+_ANNOUNCE = """
+WITH mine AS ({mine})
+INSERT INTO run_plans AS p (run_id, sent) SELECT :run, jsonb_build_object(CAST(:key AS text), true) FROM mine
+ON CONFLICT (run_id) DO UPDATE SET sent = p.sent || excluded.sent RETURNING 1
+"""
+_KEEP = """
+WITH mine AS ({mine})
+UPDATE run_plans SET replies = replies || jsonb_build_object(CAST(:key AS text), CAST(:reply AS text))
+  FROM mine WHERE run_id = :run RETURNING 1
+"""
+
+_RELEASE_STAGE = """
+  UPDATE agent_turns SET stage_token = NULL, lease_until = NULL, worker = NULL, dispatched_at = mandua_now(),
+         redispatches = 0
+   WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
+"""
+_FREE_TURN = """
+  UPDATE agent_turns SET run_id = NULL, stage_token = NULL, lease_until = NULL, worker = NULL
+   WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
+"""
+_AHEAD_TOKEN = "SELECT 1 FROM runs WHERE id = :run AND ahead_token = :token FOR NO KEY UPDATE"
+
+_NO_AHEAD = "ahead_token = NULL, ahead_worker = NULL, ahead_until = NULL"
+
+# Invariant: a plan is stored and the stage moves on together, once.
+_ADVANCE = f"""
+WITH mine AS ({{mine}}), moved AS (
+  UPDATE runs SET stage = :next, starts = 0, failures = 0, waits = 0, fallback = NULL, cause = NULL, error_code = NULL,
+         usage = CAST(:usage AS jsonb), timings = timings || CAST(:timings AS jsonb), {_NO_AHEAD}
+    FROM mine WHERE id = :run AND stage = :stage AND finished_at IS NULL RETURNING 1
+)
+INSERT INTO run_plans AS p (run_id, {{column}}, vector_texts, vectors, memory_version)
+SELECT :run, CAST(:plan AS jsonb), CAST(:vector_texts AS jsonb), :vectors, :memory_version FROM moved
+ON CONFLICT (run_id) DO UPDATE SET {{column}} = excluded.{{column}}, vector_texts = excluded.vector_texts,
+   vectors = excluded.vectors, replies = '{{{{}}}}', sent = '{{{{}}}}',
+   memory_version = coalesce(p.memory_version, excluded.memory_version)
+RETURNING 1
+"""  # noqa: S608
+
+# Invariant: a run that was given back keeps its place; only ready_at says when its agent goes on.
+_GIVE_BACK = f"""
+WITH mine AS ({{mine}})
+UPDATE runs SET state = 'accepted', starts = greatest(starts - 1, 0), failures = failures + :counted,
+       waits = waits + :waited, ready_at = mandua_now() + make_interval(secs => CAST(:delay AS double precision)),
+       cause = :cause, error_code = :error_code, fallback = :fallback, usage = CAST(:usage AS jsonb), {_NO_AHEAD}
+  FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
+"""  # noqa: S608
+
+# Invariant: the deaths so far stay counted.
+_HAND_OVER = f"""
+WITH mine AS ({_RELEASE_STAGE})
+UPDATE runs SET starts = starts - 1 FROM mine WHERE id = :run RETURNING 1
+"""  # noqa: S608
+_HAND_OVER_AHEAD = f"""
+UPDATE runs SET starts = starts - 1, {_NO_AHEAD} WHERE id = :run AND ahead_token = :token RETURNING 1
+"""  # noqa: S608
+
+_PARK = f"""
+WITH mine AS ({{mine}})
+UPDATE runs SET state = 'parked', status = 'failed', cause = :cause, error_code = :error_code,
+       finished_at = mandua_now(), usage = CAST(:usage AS jsonb), {_NO_AHEAD}
+  FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
+"""  # noqa: S608
+
+# Invariant: applied, done and free are one commit; version counts applies.
+FINISH_TURN = """
+UPDATE agent_turns SET run_id = NULL, stage_token = NULL, lease_until = NULL, worker = NULL, version = version + 1
+ WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
+"""
+FINISH_RUN = """
+WITH gone AS (DELETE FROM run_plans WHERE run_id = :run),
+kept AS (INSERT INTO run_results (run_id, result) VALUES (:run, CAST(:result AS jsonb)))
+UPDATE runs SET state = 'done', status = :status, finished_at = mandua_now(), starts = 0, failures = 0, cause = NULL,
+       error_code = NULL, fallback = NULL, usage = CAST(:usage AS jsonb),
+       timings = timings || CAST(:timings AS jsonb)
+ WHERE id = :run AND finished_at IS NULL RETURNING 1
+"""
+
+_PLAN_COLUMN = {Stage.EXTRACT: "extraction", Stage.RESOLVE: "resolution", Stage.RECONCILE: "reconciliation"}
+
+
+def begin(run_id: UUID, fence: int | None, stage: Stage) -> Start | None:
+    """Begin ``stage`` of a run under ``fence`` (None: extract ahead of the turn).
+
+    None if this start has no right to it any more: another fence, another stage, or somebody is at work on it.
+    """
+    token = uuid4()
+    statement = BEGIN if fence is not None else BEGIN_AHEAD
+    with autocommit() as connection:
+        row = connection.execute(
+            text(statement),
+            {"run": run_id, "fence": fence, "stage": stage.value, "token": token, "worker": worker_name()},
+        ).one_or_none()
+    if row is None:
+        return None
+    return Start(Hold(run_id, row.agent_id, stage, token, fence), row)
+
+
+def announce(hold: Hold, key: str) -> None:
+    """Renew the lease and note that the call ``key`` is about to be sent. Raises LostHold."""
+    _checked(_ANNOUNCE.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, key=key)
+
+
+def keep_reply(hold: Hold, key: str, reply: str) -> None:
+    """Keep the reply of a call, so that a retry of the stage asks only for what is missing. Raises LostHold."""
+    _checked(_KEEP.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, key=key, reply=reply)
+
+
+def advance(
+    hold: Hold,
+    following: Stage,
+    plan: str,
+    vectors: tuple[list[str], bytes],
+    *,
+    usage: str,
+    timings: Mapping[str, float],
+    memory_version: int,
+) -> None:
+    """Store ``plan`` (JSON) and move the run on to ``following``. Raises LostHold: nothing was stored."""
+    statement = _ADVANCE.format(mine=_AHEAD_TOKEN if hold.ahead else _RELEASE_STAGE, column=_PLAN_COLUMN[hold.stage])
+    _checked(
+        statement, hold, next=following.value, plan=plan, vector_texts=json.dumps(vectors[0], ensure_ascii=False),
+        vectors=vectors[1], usage=usage, timings=json.dumps(timings), memory_version=memory_version,
+    )  # fmt: skip
+
+
+def give_back(
+    hold: Hold, *, delay: float, counted: bool, cause: str, error_code: str, fallback: str | None, usage: str
+) -> None:
+    """Free the turn; the run keeps its place and is ready again after ``delay`` seconds. Raises LostHold."""
+    _checked(
+        _GIVE_BACK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN), hold,
+        delay=delay, counted=int(counted), waited=1, cause=cause, error_code=error_code, fallback=fallback, usage=usage,
+    )  # fmt: skip
+
+
+def hand_over(hold: Hold) -> None:
+    """Let go of a start without a trace, so that a process of the run's own can begin it. Raises LostHold."""
+    _checked(_HAND_OVER_AHEAD if hold.ahead else _HAND_OVER, hold)
+
+
+def park(hold: Hold, *, cause: str, error_code: str, usage: str) -> None:
+    """Give the run up at this stage, with its cause, and free the turn. Raises LostHold."""
+    _checked(
+        _PARK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN), hold,
+        cause=cause, error_code=error_code, usage=usage,
+    )  # fmt: skip
+
+
+def finish(
+    connection: Connection, hold: Hold, *, status: str, result: str, usage: str, timings: Mapping[str, float]
+) -> None:
+    """Mark the run done and free the turn, in the transaction that applied its plan. Raises LostHold: roll back."""
+    finished = connection.execute(
+        text(FINISH_RUN),
+        {"run": hold.run_id, "status": status, "result": result, "usage": usage, "timings": json.dumps(timings)},
+    )
+    if finished.one_or_none() is None:
+        raise LostHold
+
+
+def lock_for_apply(connection: Connection, hold: Hold) -> None:
+    """Take the turn's row for the transaction that applies: from here on nobody can take it over. Raises LostHold."""
+    if connection.execute(text(FINISH_TURN), hold.parameters()).one_or_none() is None:
+        raise LostHold
+
+
+def _checked(statement: str, hold: Hold, **more: Any) -> None:
+    with autocommit() as connection:
+        if connection.execute(text(statement), hold.parameters(**more)).one_or_none() is None:
+            raise LostHold

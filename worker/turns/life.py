@@ -1,0 +1,79 @@
+"""Life signs: each worker process touches its row every few seconds; a lease names its worker.
+
+A worker that was silent for SILENT_AFTER is dead, whatever its leases say. The beating thread starts with the first
+use in a process, so it lives in prefork children and in a process of threads alike.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import uuid
+
+import structlog
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from worker.db import autocommit
+
+HEARTBEAT_SECONDS = 5.0
+SILENT_AFTER = "20 seconds"
+LEASE = "180 seconds"  # longer than any stage; renewed before each outside call
+
+# Invariant: heartbeat_at only grows, by the database's clock.
+BEAT = """
+INSERT INTO workers (name) VALUES (:name)
+ON CONFLICT (name) DO UPDATE SET heartbeat_at = greatest(workers.heartbeat_at, mandua_now())
+"""
+LEAVE = "DELETE FROM workers WHERE name = :name"
+
+log = structlog.get_logger()
+_lock = threading.Lock()
+_current: tuple[int, str, threading.Event] | None = None
+
+
+def worker_name() -> str:
+    """The name of this process in leases, unique to this start of it. The first call begins to beat.
+
+    Raises SQLAlchemyError when the database does not answer the first beat: a worker without life signs would be
+    taken for dead while it works.
+    """
+    global _current
+    with _lock:
+        if _current is None or _current[0] != os.getpid():
+            name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+            _beat(name)
+            stop = threading.Event()
+            threading.Thread(target=_keep_beating, args=(name, stop), name="life-signs", daemon=True).start()
+            _current = (os.getpid(), name, stop)
+        return _current[1]
+
+
+def leave() -> None:
+    """Stop beating and take this process off the list, so that nobody waits for it. Errors are only logged."""
+    global _current
+    with _lock:
+        if _current is None or _current[0] != os.getpid():
+            return
+        _, name, stop = _current
+        stop.set()
+        _current = None
+    try:
+        with autocommit() as connection:
+            connection.execute(text(LEAVE), {"name": name})
+    except SQLAlchemyError as error:
+        log.warning("worker_leave_failed", error=type(error).__name__)
+
+
+def _beat(name: str) -> None:
+    with autocommit() as connection:
+        connection.execute(text(BEAT), {"name": name})
+
+
+def _keep_beating(name: str, stop: threading.Event) -> None:
+    while not stop.wait(HEARTBEAT_SECONDS):
+        try:
+            _beat(name)
+        except SQLAlchemyError as error:
+            log.warning("heartbeat_failed", error=type(error).__name__)

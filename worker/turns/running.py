@@ -1,0 +1,333 @@
+"""Running a stage of a held run: what a worker does between taking the hold and letting it go.
+
+``run_stage`` is the whole of it, free of Celery: it returns how the stage ended, and the task around it turns that
+into Celery's terms. No transaction and no connection is held while a stage is out at a model.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta, timezone
+from typing import Any
+from uuid import UUID
+
+import structlog
+from pydantic import ValidationError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from producer.queues import RUN_STAGES, Stage
+from worker.db import autocommit, engine, read_session
+from worker.llm.provider import Cause, ModelError
+from worker.models_in_use import embedding_model, language_model
+from worker.settings import settings
+from worker.turns import hold as holding
+from worker.turns.hold import Hold, LostHold, Start
+from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache
+from worker.write.message import Message
+from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolution
+from worker.write.policy import DATABASE, OWN_ERROR, WORKER_DIED, Action, decide
+from worker.write.result import build_result
+from worker.write.stages import Plans, plan_stage
+from worker.write.upsert import upsert
+
+LONGEST_WAIT = 60.0
+
+# A run whose starts have died silently this often is run alone, in a process of its own, before it is blamed.
+DEATHS_BEFORE_ALONE = 2
+DEATHS_BEFORE_BLAME = 3
+
+# Invariant: an error counts against a message only if the model answered somebody after this stage began.
+MODEL_WELL = "SELECT EXISTS (SELECT 1 FROM model_health WHERE model = :model AND answered_at > :begun_at)"
+ANSWERED = """
+INSERT INTO model_health (model, answered_at) VALUES (:model, mandua_now())
+ON CONFLICT (model) DO UPDATE SET answered_at = greatest(model_health.answered_at, excluded.answered_at)
+"""
+
+log = structlog.get_logger()
+_answered_at: dict[str, float] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The stage is done and the chain goes on."""
+
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The run is done and the turn is free."""
+
+    agent_id: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The run was given back and is ready again after ``delay`` seconds."""
+
+    agent_id: str
+    cause: str
+    error_code: str
+    delay: float
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The run was given up at this stage."""
+
+    agent_id: str
+    cause: str
+    error_code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """This start had no right to the stage any more; nothing was done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alone:
+    """The run has killed or outlived its workers twice: run it in a process of its own."""
+
+
+Outcome = Moved | Applied | Waiting | Parked | Stale | Alone
+
+
+class TurnLedger:
+    """Keeps the replies of a stage that asks more than once, and renews the lease before each call."""
+
+    def __init__(self, hold: Hold, sent: dict[str, Any], replies: dict[str, str]) -> None:
+        self._hold = hold
+        self._sent = sent
+        self._replies = replies
+
+    def announce(self, key: str) -> bool:
+        """See ReplyLedger. Raises LostHold: the call is not made."""
+        holding.announce(self._hold, key)
+        return key in self._sent
+
+    def stored(self, key: str) -> str | None:
+        """See ReplyLedger."""
+        return self._replies.get(key)
+
+    def store(self, key: str, text: str, usage: CallUsage) -> None:
+        """See ReplyLedger. A stage's only reply is stored with its plan instead, a statement less."""
+        if usage.calls > 1 or self._hold.stage is Stage.EXTRACT:
+            holding.keep_reply(self._hold, key, text)
+
+
+def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = False) -> Outcome:
+    """Run ``stage`` of a run under ``fence`` (None: extract ahead of the turn); ``alone`` says that this process is
+    the run's own.
+
+    Raises SQLAlchemyError only if the database is gone before anything was begun.
+    """
+    start = holding.begin(run_id, fence, stage)
+    if start is None:
+        return Stale()
+    if start.deaths >= DEATHS_BEFORE_BLAME:
+        return _park(start, CallUsage.model_validate(start.row.usage), WORKER_DIED, WORKER_DIED)
+    if start.deaths >= DEATHS_BEFORE_ALONE and not alone:
+        # Given back as it was, deaths and all: the process of its own begins it anew.
+        return _hand_over(start)
+    usage = CallUsage.model_validate(start.row.usage)
+    structlog.contextvars.bind_contextvars(run=str(run_id), event=str(start.row.event_id), stage=stage.value)
+    try:
+        return _work(start, usage)
+    except LostHold:
+        log.warning("hold_lost")
+        return Stale()
+    finally:
+        structlog.contextvars.unbind_contextvars("run", "event", "stage")
+
+
+def _work(start: Start, usage: CallUsage) -> Outcome:
+    fallback: str | None = start.row.fallback
+    while True:
+        try:
+            if start.hold.stage is Stage.UPSERT:
+                return _apply(start, message_of(start.row), _plans_of(start.row), usage, {})
+            return _plan(start, usage, fallback)
+        except LostHold:
+            raise
+        except Exception as error:
+            cause, code, retry_after = classify(error)
+            verdict = decide(
+                start.hold.stage,
+                cause,
+                int(start.row.failures),
+                fallen_back=fallback is not None,
+                model_well=cause == Cause.PROVIDER_ERROR and _model_well(start),
+            )
+            log.warning("stage_failed", cause=cause, code=code, action=verdict.action.value)
+            if verdict.action is Action.FALL_BACK:
+                fallback = cause
+                continue
+            if verdict.action is Action.PARK:
+                return _park(start, usage, cause, code)
+            return _give_back(start, usage, cause, code, retry_after, verdict.counted, fallback)
+
+
+def classify(error: Exception) -> tuple[str, str, float | None]:
+    """Cause, coded detail and Retry-After in seconds of an error. The detail never quotes a text."""
+    if isinstance(error, EmbeddingError):
+        return error.cause.value, f"embedding {error}", error.retry_after
+    if isinstance(error, ModelError):
+        return error.cause.value, str(error), error.retry_after
+    if isinstance(error, DBAPIError):
+        state = getattr(error.orig, "sqlstate", None)
+        gone = error.connection_invalidated or state is None or state[:2] in ("08", "40", "53", "55", "57")
+        return (DATABASE if gone else OWN_ERROR), f"{type(error.orig).__name__} {state or ''}".strip(), None
+    return OWN_ERROR, type(error).__name__, None
+
+
+def _plan(start: Start, usage: CallUsage, fallback: str | None) -> Outcome:
+    stage, row = start.hold.stage, start.row
+    message = message_of(row)
+    calls = Calls(
+        language_model(),
+        embedding_model(),
+        timeout=message.config.extraction_timeout_sec,
+        ledger=TurnLedger(start.hold, row.sent or {}, row.replies or {}),
+        vectors=VectorCache.load(row.vector_texts or [], row.vectors or b""),
+        usage=usage,
+    )
+    begun = time.perf_counter()
+    asked = usage.calls
+    plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
+    timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
+    if usage.calls > asked:
+        _note_answer(language_model_name())
+    plan = {Stage.EXTRACT: plans.extraction, Stage.RESOLVE: plans.resolution, Stage.RECONCILE: plans.reconciliation}
+    made = plan[stage]
+    if made is None:
+        raise ValueError(f"{stage.value} made no plan")
+    nothing = plans.extraction is not None and plans.extraction.empty
+    if nothing and not start.hold.ahead:
+        return _apply(start, message, plans, usage, timings)
+    following = Stage.UPSERT if nothing else RUN_STAGES[RUN_STAGES.index(stage) + 1]
+    holding.advance(
+        start.hold, following, made.model_dump_json(), calls.vectors.dump(),
+        usage=usage.model_dump_json(), timings=timings, memory_version=int(row.version),
+    )  # fmt: skip
+    return Moved(start.hold.agent_id)
+
+
+def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timings: dict[str, float]) -> Outcome:
+    """Apply the plans, mark the run done and free the turn: one commit."""
+    extraction, resolution, reconciliation = plans.ready()
+    vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
+    begun = time.perf_counter()
+    with Session(engine()) as session, session.begin():
+        connection = session.connection()
+        holding.lock_for_apply(connection, start.hold)
+        applied = upsert(session, message, extraction, resolution, reconciliation, vectors)
+        timings = {**timings, Stage.UPSERT.value: round((time.perf_counter() - begun) * 1000, 3)}
+        result = build_result(
+            message, extraction, resolution, reconciliation, applied, usage, {**start.row.timings, **timings}
+        )
+        holding.finish(
+            connection, start.hold, status=result.status, result=result.model_dump_json(),
+            usage=usage.model_dump_json(), timings=timings,
+        )  # fmt: skip
+    return Applied(start.hold.agent_id, result.status)
+
+
+def _give_back(
+    start: Start, usage: CallUsage, cause: str, code: str, retry_after: float | None, counted: bool,
+    fallback: str | None,
+) -> Outcome:  # fmt: skip
+    ceiling = min(LONGEST_WAIT, settings().retry_base_sec * 2.0 ** min(int(start.row.waits), 10))
+    delay = max(random.uniform(0, ceiling), min(retry_after or 0.0, 600.0))  # full jitter, never before Retry-After
+    with _tolerating_a_lost_database():
+        holding.give_back(
+            start.hold, delay=delay, counted=counted, cause=cause, error_code=code, fallback=fallback,
+            usage=usage.model_dump_json(),
+        )  # fmt: skip
+    return Waiting(start.hold.agent_id, cause, code, delay)
+
+
+def _park(start: Start, usage: CallUsage, cause: str, code: str) -> Outcome:
+    with _tolerating_a_lost_database():
+        holding.park(start.hold, cause=cause, error_code=code, usage=usage.model_dump_json())
+    return Parked(start.hold.agent_id, cause, code)
+
+
+def _hand_over(start: Start) -> Outcome:
+    holding.hand_over(start.hold)
+    return Alone()
+
+
+@contextmanager
+def _tolerating_a_lost_database() -> Iterator[None]:
+    # The lease ends by itself and the sweeper goes on from there; the death is counted, which is all that is lost.
+    try:
+        yield
+    except DBAPIError as error:
+        log.warning("could_not_give_back", error=type(error.orig).__name__)
+
+
+def message_of(row: Any) -> Message:
+    """The Message of a begun run, its time in its own offset, its overrides applied."""
+    request = row.request
+    occurred_at = row.occurred_at
+    if occurred_at is not None:
+        occurred_at = occurred_at.astimezone(timezone(timedelta(minutes=row.offset_minutes)))
+    return Message(
+        event_id=row.event_id,
+        agent_id=row.agent_id,
+        text=row.message,
+        speaker=row.speaker_name,
+        role=row.role,
+        source=row.source,
+        session_id=row.session_id,
+        occurred_at=occurred_at,
+        recent_messages=tuple(request.get("recent_messages", ())),
+        config=settings().memory_config().overridden(request.get("config_overrides") or {}),
+        verbose=bool(request.get("verbose")),
+    )
+
+
+def _plans_of(row: Any) -> Plans:
+    """The stored plans. A plan of another version, or one that does not fit its type, was left by other code."""
+
+    def load(kind: type[Extraction] | type[Resolution] | type[Reconciliation], data: dict[str, Any] | None) -> Any:
+        if data is None or data.get("plan_version") != PLAN_VERSION:
+            return None
+        try:
+            return kind.model_validate(data)
+        except ValidationError:
+            return None
+
+    return Plans(
+        load(Extraction, row.extraction), load(Resolution, row.resolution), load(Reconciliation, row.reconciliation)
+    )
+
+
+def language_model_name() -> str:
+    """The name under which the model's health is kept."""
+    return settings().llm_model or "offline"
+
+
+def _note_answer(model: str) -> None:
+    """Note, at most once a second a process, that the model answered."""
+    now = time.monotonic()
+    if now - _answered_at.get(model, -10.0) < 1.0:
+        return
+    _answered_at[model] = now
+    with autocommit() as connection:
+        connection.execute(text(ANSWERED), {"model": model})
+
+
+def _model_well(start: Start) -> bool:
+    with _tolerating_a_lost_database(), autocommit() as connection:
+        parameters = {"model": language_model_name(), "begun_at": start.row.begun_at}
+        return bool(connection.execute(text(MODEL_WELL), parameters).scalar())
+    return False
