@@ -1,0 +1,141 @@
+"""Real servers for every test: one embedded Postgres and one Valkey a session, a fresh database a test.
+
+A database is a copy of a migrated template (milliseconds), so tests share nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis
+from sqlalchemy import Engine
+
+from tests.scripted_model import ScriptedModel
+from worker import db, models_in_use, schema, settings
+from worker.local.postgres import EmbeddedPostgres
+from worker.local.valkey import EmbeddedValkey
+
+TEMPLATE = "mandua_template"
+_numbers = itertools.count(1)
+_broker_databases = itertools.cycle(range(1, 15))
+
+# A developer's own settings must not leak into a test.
+for _name in [name for name in os.environ if name.startswith("MANDUA_") or name in ("DATABASE_URL", "OPENAI_API_KEY")]:
+    if _name not in ("MANDUA_TEST_AMQP_URL",):
+        del os.environ[_name]
+
+
+@pytest.fixture(scope="session")
+def server_folder() -> Iterator[Path]:
+    """A folder for the servers' data. Not pytest's own: an embedded Postgres of root runs as another user."""
+    with tempfile.TemporaryDirectory(prefix="mandua-test-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres(server_folder: Path) -> Iterator[EmbeddedPostgres]:
+    """The session's Postgres. Not durable: no test of this suite crashes this one."""
+    server = EmbeddedPostgres(server_folder / "postgres", durable=False)
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def template(postgres: EmbeddedPostgres) -> str:
+    """The url of a migrated, empty database, to be copied."""
+    url = database_address(postgres.url, TEMPLATE)
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {TEMPLATE}")
+    schema.upgrade(url)
+    return url
+
+
+@pytest.fixture
+def database_url(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
+    """A fresh, migrated database."""
+    with fresh_database(postgres.url, template) as url:
+        yield url
+
+
+@pytest.fixture
+def database(database_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """A fresh database to which this process's own ``worker.db.engine()`` is bound."""
+    with bound(database_url, monkeypatch) as engine:
+        yield engine
+
+
+@pytest.fixture(scope="session")
+def valkey(server_folder: Path) -> Iterator[EmbeddedValkey]:
+    """The session's broker."""
+    server = EmbeddedValkey(server_folder / "valkey")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def broker_url(valkey: EmbeddedValkey) -> str:
+    """An empty database of the session's broker."""
+    return empty_broker(valkey.url)
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedModel]:
+    """A scripted model over HTTP."""
+    with ScriptedModel() as model:
+        yield model
+
+
+def database_address(url: str, name: str) -> str:
+    """``url`` with another database."""
+    head, _, _ = url.rpartition("/")
+    return f"{head}/{name}"
+
+
+@contextmanager
+def fresh_database(server_url: str, template_url: str) -> Iterator[str]:
+    """A copy of the template, dropped at the end whoever is still connected."""
+    name = f"mandua_test_{os.getpid()}_{next(_numbers)}"
+    source = template_url.rpartition("/")[2]
+    with psycopg.connect(server_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {source}")
+        try:
+            yield database_address(server_url, name)
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def bound(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    """Bind this process's settings and engine to ``url``."""
+    monkeypatch.setenv("DATABASE_URL", url)
+    _forget_settings()
+    engine = db.engine()
+    yield engine
+    engine.dispose()
+    _forget_settings()
+
+
+def _forget_settings() -> None:
+    caches: list[Callable[..., object]] = [
+        settings.settings, models_in_use.language_model, models_in_use.embedding_model,
+    ]  # fmt: skip
+    for cached in caches:
+        cached.cache_clear()  # type: ignore[attr-defined]
+
+
+def empty_broker(url: str) -> str:
+    """The address of the next database of the broker, emptied."""
+    address = f"{url.rpartition('/')[0]}/{next(_broker_databases)}"
+    with redis.Redis.from_url(address) as client:
+        client.flushdb()
+    return address
