@@ -59,6 +59,7 @@ def _set_up() -> None:
     litellm.turn_off_message_logging = True
     # There is one layer of retries, and it is the pipeline's.
     litellm.num_retries = None
+    litellm.DEFAULT_MAX_RETRIES = 0  # embedding() takes max_retries=0 for "not given"
     # Its log lines quote requests and replies.
     for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
