@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-from kombu import Queue as KombuQueue
+from kombu.entity import Queue as KombuQueue
 
 
 class Lane(IntEnum):

@@ -327,7 +327,9 @@ def _note_answer(model: str) -> None:
 
 
 def _model_well(start: Start) -> bool:
-    with _tolerating_a_lost_database(), autocommit() as connection:
-        parameters = {"model": language_model_name(), "begun_at": start.row.begun_at}
-        return bool(connection.execute(text(MODEL_WELL), parameters).scalar())
-    return False
+    parameters = {"model": language_model_name(), "begun_at": start.row.begun_at}
+    try:
+        with autocommit() as connection:
+            return bool(connection.execute(text(MODEL_WELL), parameters).scalar())
+    except DBAPIError:
+        return False

@@ -123,7 +123,7 @@ class VectorCache:
 
 
 class EmbeddingError(ModelError):
-    """The embedding provider failed. Transient causes wait like any other; for the rest a stage does without vectors."""
+    """The embedding provider failed. Transient causes wait like others; for the rest a stage does without vectors."""
 
     @property
     def transient(self) -> bool:

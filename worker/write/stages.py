@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from producer.queues import Stage
 from worker.db import ReadSession
@@ -13,6 +14,8 @@ from worker.write.message import Message
 from worker.write.plans import Extraction, Plan, Reconciliation, Resolution
 from worker.write.reconciliation import reconcile
 from worker.write.resolution import resolve
+
+P = TypeVar("P", bound=Plan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +47,18 @@ def plan_stage(
     """
     begun = time.perf_counter()
     if stage is Stage.EXTRACT:
-        made: Plan = extract(message, read, calls, fallback=fallback)
-        return replace(plans, extraction=_timed(made, begun))
+        return replace(plans, extraction=_timed(extract(message, read, calls, fallback=fallback), begun))
     if plans.extraction is None:
         raise ValueError("the run has no extraction")
     if stage is Stage.RESOLVE:
-        made = resolve(message, plans.extraction, read, calls, fallback=fallback)
-        return replace(plans, resolution=_timed(made, begun))
+        return replace(
+            plans, resolution=_timed(resolve(message, plans.extraction, read, calls, fallback=fallback), begun)
+        )
     if stage is Stage.RECONCILE and plans.resolution is not None:
-        made = reconcile(message, plans.extraction, plans.resolution, read, calls, fallback=fallback)
-        return replace(plans, reconciliation=_timed(made, begun))
+        decided = reconcile(message, plans.extraction, plans.resolution, read, calls, fallback=fallback)
+        return replace(plans, reconciliation=_timed(decided, begun))
     raise ValueError(f"{stage.value} is not a planning stage of this run")
 
 
-def _timed(plan: Plan, begun: float) -> Plan:
+def _timed(plan: P, begun: float) -> P:
     return plan.model_copy(update={"duration_ms": round((time.perf_counter() - begun) * 1000, 3)})
