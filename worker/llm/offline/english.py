@@ -122,7 +122,7 @@ def is_finite(word: str) -> bool:
     word = word.lower()
     if word in MODALS or word in AUX or is_past(word):
         return True
-    return not word.endswith("ing") and base(word) is not None
+    return base(word) is not None and (not word.endswith("ing") or word in _bases())
 
 
 def is_third(word: str) -> bool:

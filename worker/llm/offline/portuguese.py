@@ -10,7 +10,7 @@ from functools import cache
 from typing import NamedTuple
 
 _AR = """
-morar trabalhar gostar amar adorar odiar detestar comprar viajar casar mudar tocar falar estudar jogar torcer:er ganhar usar
+morar trabalhar gostar amar adorar odiar detestar comprar viajar casar mudar tocar falar estudar jogar ganhar usar
 tomar evitar ajudar pintar cantar dançar nadar caminhar cozinhar cuidar criar adotar acabar começar terminar chegar ficar
 voltar levar deixar passar entrar chamar achar pensar acreditar precisar pegar pagar gastar juntar guardar assinar
 contratar lançar fundar abandonar parar continuar tentar conversar ligar contar perguntar mandar enviar encontrar visitar
@@ -19,12 +19,12 @@ tratar vacinar fumar almoçar jantar acordar levantar deitar descansar treinar p
 desenhar fotografar programar administrar gerenciar coordenar liderar ensinar lecionar pesquisar publicar apresentar
 participar organizar planejar preparar esperar desejar sonhar lembrar cortar lavar limpar arrumar consertar reformar alugar
 financiar emprestar doar trocar bancar montar instalar baixar testar virar tirar botar colocar fechar mostrar olhar escutar
-procurar buscar apoiar votar militar atuar estagiar empregar demitir:ir afastar perdoar brigar reclamar chorar gritar
-festejar comemorar celebrar convidar aceitar recusar negar confirmar cancelar marcar adiar matricular inscrever:er alcançar
+procurar buscar apoiar votar militar atuar estagiar empregar afastar perdoar brigar reclamar chorar gritar
+festejar comemorar celebrar convidar aceitar recusar negar confirmar cancelar marcar adiar matricular alcançar
 dominar praticar frequentar odiar suportar aguentar tolerar apreciar valorizar priorizar recomendar passear cursar prestar
-trancar largar assumir:ir completar faturar faltar custar pesar calçar adoçar temperar assar fritar tricotar costurar bordar
-meditar rezar orar congregar batizar enterrar velar herdar enfrentar superar melhorar piorar engordar emagrecer:er cochilar
-roncar sonhar faxinar dirigir:ir andar correr:er surfar escalar remar velejar patinar esquiar lutar malhar alongar
+trancar largar completar faturar faltar custar pesar calçar adoçar temperar assar fritar tricotar costurar bordar
+meditar rezar orar congregar batizar enterrar velar herdar enfrentar superar melhorar piorar engordar cochilar
+roncar sonhar faxinar andar surfar escalar remar velejar patinar esquiar lutar malhar alongar
 """.split()
 _ER = """
 viver comer beber correr vender aprender conhecer nascer crescer escrever receber esquecer morrer torcer entender responder
@@ -150,7 +150,7 @@ def _regular(lemma: str) -> list[str]:
 
 @cache
 def _tables() -> tuple[dict[str, list[Form]], dict[str, list[str]]]:
-    conjugated = {verb: _regular(verb) for verb in (v for v in _AR + _ER + _IR if ":" not in v)}
+    conjugated = {verb: _regular(verb) for verb in _AR + _ER + _IR}
     for line in _IRREGULAR:
         lemma, *forms = line.split()
         conjugated[lemma] = forms
@@ -216,6 +216,16 @@ def _guess(word: str) -> str | None:
     return None
 
 
+def is_unreal(word: str) -> bool:
+    """Conditional or imperfect subjunctive of a known verb ("compraria", "ganhasse"): nothing that happened."""
+    lemmas = _tables()[1]
+    for ending, put in (("iam", ""), ("ia", ""), ("asse", "ar"), ("esse", "er"), ("isse", "ir"), ("ássemos", "ar")):
+        stem = word[: -len(ending)]
+        if word.endswith(ending) and len(stem) > 1 and stem + put in lemmas and (put or stem.endswith("r")):
+            return word not in ("seria", "esse")
+    return word in ("fosse", "tivesse", "pudesse", "fizesse", "estivesse", "seria", "teria", "faria", "soubesse", "quisesse")
+
+
 def third_person(word: str) -> bool:
     """Whether a word can be a verb in the third person."""
     return any(form.person == 3 for form in known(word))
@@ -230,3 +240,15 @@ def lemma(word: str) -> str:
     """The verb of a form, or the word itself."""
     readings = known(word)
     return readings[0].lemma if readings else word.lower()
+
+
+def plural(form: Form) -> str:
+    """The third person plural in the tense of ``form``."""
+    tense = "past" if form.lemma not in _STATES and form.tense == "pres" and not _distinct_past(form.lemma) else form.tense
+    return _tables()[1][form.lemma][{"pres": 2, "past": 6, "imp": 9}[tense]]
+
+
+def _distinct_past(lemma_: str) -> bool:
+    """Whether "we" has another form in the past than in the present (fazemos, fizemos)."""
+    forms = _tables()[1][lemma_]
+    return forms[3] != forms[7]

@@ -31,6 +31,11 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", "".join(c for c in decomposed if not unicodedata.combining(c)))
 
 
+def plain(text: str) -> str:
+    """Folded letter by letter: as long as ``text``, so that what is found in one has the same place in the other."""
+    return "".join(f if len(f := fold(c)) == 1 else c for c in text)
+
+
 def words(text: str) -> list[str]:
     """The words of a text as written; ``C++`` and ``sci-fi`` stay whole."""
     return _WORD.findall(text)

@@ -1,0 +1,221 @@
+"""Who is called what: roles with names, brackets, nicknames, "my name is…", "meu cachorro se chama…"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from worker.llm.offline import english, portuguese
+from worker.llm.offline.names import NAME, compatible, find_names, is_name_word, kind_of, trim
+from worker.llm.offline.roles import ADJECTIVES, TRAILING, Role, is_plural, role_of
+from worker.llm.offline.state import Fact, Reading, possessive, role_edge, role_sentence
+from worker.llm.offline.text import fold, mentions, plain
+
+_ADJ = "(?:" + "|".join(sorted(ADJECTIVES, key=len, reverse=True)) + ")"
+_TRAIL = "(?:" + "|".join(TRAILING) + ")"
+_WORD = r"[^\W\d_]+(?:-[^\W\d_]+)*"
+_MINE = r"(?:[Mm]y|[Oo]ur|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa)"
+_MINES = rf"(?:{_MINE}|[Mm]eus|[Mm]inhas|[Nn]ossos|[Nn]ossas)"
+_ANY_CASE = r"(?:[^\W\d_][\w'\-]*)"
+
+
+@dataclass(frozen=True, slots=True)
+class RolePhrase:
+    """A role of the speaker's (or of ``owner``'s) and the one who has it."""
+
+    role: Role
+    word: str
+    name: str
+    owner: str
+
+
+@dataclass(slots=True)
+class RolePhrases:
+    """A sentence in which brackets are resolved, and the roles that it names."""
+
+    text: str
+    phrases: list[RolePhrase] = field(default_factory=list)
+
+
+_ROLE_NAME = re.compile(
+    rf"\b(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?:,| -)? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?"
+)
+_NAME_ROLE = re.compile(rf"(?P<name>{NAME}), (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?=[,.]|$| (?:is|was|has|é|foi|tem))")
+_HAS_NAMED = re.compile(
+    rf"\b(?:have|has|had|got|adopted|tenho|tem|temos|ganhei|adotei|adotamos|adotou|tinha) (?:an? |uma? |(?P<many>[a-zê0-9]+) )(?P<adj>(?:{_WORD} ){{0,2}}?)(?P<role>{_WORD})(?:,|:)?"
+    rf"(?: (?:called|named|chamad[oa]s?|cham(?:a|am)|que se chamam?))?,? (?:[oa] )?(?P<name>{NAME})(?P<more>(?:(?:,| and| e|, and|, e) (?:[oa] )?{NAME})*)"
+)
+_BRACKET = re.compile(rf"(?P<name>{NAME}) \((?P<inner>[^()]{{1,60}})\)")
+_AKA = re.compile(rf"(?P<name>{NAME}),? (?:aka|a\.k\.a\.|also known as|better known as|mais conhecid[oa] como|tamb[eé]m conhecid[oa] como|vulgo),? (?:[oa] )?(?P<alias>{NAME})")
+
+
+def group_names(sentence: str, state: Reading) -> RolePhrases:
+    """Meet the names that a sentence introduces by role or bracket; brackets give way to the fullest name."""
+    result = RolePhrases(_resolve_brackets(sentence, state))
+    for pattern in (_ROLE_NAME, _NAME_ROLE):
+        for m in pattern.finditer(result.text):
+            role = role_of(m["role"])
+            name = trim(m["name"], state.known_names())
+            if role is None or is_plural(m["role"]) or not is_name_word(name.split()[0]):
+                continue
+            canonical = state.meet(state.canonical(name), role.kind, gender=_gender(role, m["mine"]))
+            state.role_holders[role.english] = canonical
+            word = f"{_kept_adjective(m['adj'])}{m['role'].lower()}{m['trail'] or ''}"
+            result.phrases.append(RolePhrase(role, word, canonical, state.speaker))
+            if canonical != name:
+                result.text = result.text.replace(name, canonical, 1)
+    _meet_owned(result.text, state)
+    return result
+
+
+def _kept_adjective(adjectives: str) -> str:
+    """Only what changes the role itself: "best friend" stays, "dear wife" is "wife"."""
+    kept = [a for a in adjectives.split() if fold(a) in ("best", "older", "younger", "elder", "little", "big", "eldest", "melhor", "twin", "late", "former")]
+    return "".join(f"{a} " for a in kept)
+
+
+def _gender(role: Role, mine: str) -> str:
+    return role.gender or {"minha": "f", "nossa": "f", "meu": "m", "nosso": "m"}.get(mine.lower(), "")
+
+
+def _resolve_brackets(sentence: str, state: Reading) -> str:
+    """"Dave (David Okafor)" and "X, aka Y" are one person under the fullest name; "Carol (my sister)" tells her role."""
+
+    def put(m: re.Match[str]) -> str:
+        inner = m["inner"].strip()
+        if hint := re.fullmatch(rf"{_MINE} (?P<role>{_WORD})", inner):
+            return f"{inner} {m['name']}" if role_of(hint["role"]) else m["name"]
+        if hint := re.fullmatch(rf"(?P<role>{_WORD}) d[aoe] (?P<owner>{NAME})", inner):
+            return m["name"]
+        if not re.fullmatch(NAME, inner) or kind_of(m["name"]) == "place":
+            return m.group()
+        return state.meet(m["name"], "person", aliases=(inner,))
+
+    def known_as(m: re.Match[str]) -> str:
+        return state.meet(m["name"], kind_of(m["name"], default="person"), aliases=(m["alias"],))
+
+    return _AKA.sub(known_as, _BRACKET.sub(put, sentence))
+
+
+def _meet_owned(text: str, state: Reading) -> None:
+    """"has a daughter named Emilia", "temos dois filhos, o Davi e a Luísa": edges for each; the clause itself is the fact."""
+    for m in _HAS_NAMED.finditer(text):
+        role = role_of(m["role"])
+        if role is None or re.search(r"\b(?:he|she|they|ela|ele|his|her|their) $", text[: m.start()]):
+            continue
+        lead = text[: m.start()].strip().lower().split()
+        first = not lead or lead[-1] in ("i", "we", "eu", "nós", "e", "and", "also", "já", "gente", "just") or portuguese.first_person(m.group().split()[0]) is not None
+        if not first:
+            continue
+        for name in [m["name"], *find_names(m["more"] or "", state.known_names())]:
+            canonical = state.meet(state.canonical(name), role.kind, gender=role.gender)
+            state.link(*role_edge(role, canonical, state.speaker))
+            if not is_plural(m["role"]):
+                state.role_holders[role.english] = canonical
+
+
+def tell_roles(found: RolePhrases, state: Reading, *, told: bool) -> None:
+    """The facts and edges of the roles; only where the sentence told something, or was nothing but the role itself."""
+    for phrase in found.phrases:
+        _tell_role(phrase, state, told=told)
+
+
+def _tell_role(phrase: RolePhrase, state: Reading, *, told: bool) -> None:
+    if not told:
+        return
+    role_fact(phrase.name, phrase.word, phrase.role, phrase.owner, state)
+
+
+def role_fact(name: str, word: str, role: Role, owner: str, state: Reading) -> None:
+    """The fact and the edge of one role."""
+    state.meet(owner, "person")
+    state.meet(name, role.kind, gender=role.gender)
+    state.role_holders[role.english] = name
+    if role.kind == "pet":
+        text = f"{owner} tem {'uma' if word.lower().endswith('a') or role.gender == 'f' else 'um'} {word} chamad{'a' if role.gender == 'f' else 'o'} {name}" if state.lang == "pt" else f"{owner} has {'an' if word[0] in 'aeiou' else 'a'} {word} called {name}"
+        state.add(Fact(owner, text, category="relationship_change"))
+    else:
+        state.add(Fact(name, role_sentence(name, word, owner, state.lang), category="relationship_change"))
+    state.link(*role_edge(role, name, owner))
+
+
+_OWN_NAME = re.compile(
+    rf"^(?:(?:[Mm]y (?:full )?name(?: is|'s)|[Mm]eu nome(?: completo)? é|(?:[Ee]u )?[Mm]e chamo|I(?: am|'m) called|I(?: am|'m) named|[Aa]qui é (?:o|a)) (?P<name>{NAME}|{_ANY_CASE}(?: {_ANY_CASE})?)"
+    rf"|(?:I'm|I am|[Ss]ou [oa]|[Ee]u sou [oa]) (?P<intro>{NAME}))$"
+)
+_NICKNAME = re.compile(
+    rf"^(?:(?:[Pp]lease )?(?:(?:[Ee]verybody|[Ee]veryone|[Pp]eople|(?:[Mm]y |[Aa]ll my )?(?:[Ff]riends|[Ff]amily|colleagues)|[Tt]hey)(?: \w+ly| all| just)? calls? me|[Yy]ou can call me|[Cc]all me|I go by|[Mm]y nickname is|I'm known as|I am known as)"
+    rf"|(?:[Tt]odo mundo|[Tt]odos|[Oo]s amigos|[Mm]eus amigos|[Aa] família|[Mm]inha família|[Oo] pessoal|[Aa]s pessoas|a galera)? ?[Mm]e chamam? de|[Pp]odem? me chamar de|[Mm]eu apelido é|[Ss]ou conhecid[oa] como|(?:[Ee]les )?[Mm]e conhecem como) (?P<name>{NAME}|{_ANY_CASE})(?P<rest>.*)$"
+)
+_ROLE_CALLED = re.compile(
+    rf"^(?:[oaOA] )?(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
+    rf"(?:'s (?:full )?name is| is (?:called|named)|'s called|,? (?:called|named)| is| se chama| chama-se| chama| tem o nome de| é(?: [oa])?) (?P<name>{NAME}|(?<=called ){_ANY_CASE}|(?<=chama ){_ANY_CASE}|(?<=name is ){_ANY_CASE})(?: \((?P<alias>{NAME})\))?$"
+)
+_NAME_OF_ROLE = re.compile(rf"^(?:[Tt]he name of (?P<mine1>{_MINE}) (?P<role1>{_WORD}) is|[Oo] nome d[oa] (?P<mine2>{_MINE}) (?P<role2>{_WORD}) é) (?P<name>{NAME})$")
+_IS_ROLE = re.compile(rf"^(?:[oaOA] )?(?P<name>{NAME}) (?:is|'s|é)(?: [oa])? (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?$")
+_PET_IS = re.compile(rf"^[OoAa] (?P<role>{_WORD}) é [oa] (?P<name>{NAME})$|^[Tt]he (?P<role2>{_WORD}) is (?:called |named )?(?P<name2>{NAME})$")
+_NATIONALITY = re.compile(r"(?:ian|ean|ish|ese|can|german|french|greek|dutch|swiss|czech|thai|iraqi|pakistani|israeli|catholic|christian|muslim|jewish|buddhist|an)$")
+
+
+def read_naming(clause: str, state: Reading) -> bool:
+    """Clauses that give a name; True if the clause was one."""
+    return _own_name(clause, state) or _nickname(clause, state) or _role_called(clause, state)
+
+
+def _own_name(clause: str, state: Reading) -> bool:
+    m = _OWN_NAME.match(clause)
+    if not m:
+        return False
+    name = m["name"] or m["intro"]
+    if m["intro"] and (_NATIONALITY.search(fold(name)) or kind_of(name) != "other"):
+        return False
+    if name.islower():
+        name = name.title() if not english.base(name.split()[0]) else name
+    state.meet(state.speaker, "person", aliases=() if fold(name) == fold(state.speaker) else (name,))
+    state.subject = state.speaker
+    if fold(name) != fold(state.speaker):
+        text = f"{state.speaker} se chama {name}" if state.lang == "pt" else f"{possessive(state.speaker)} name is {name}"
+        state.add(Fact(state.speaker, text, category="biographical_milestone", attribute_key="person.name", value=name))
+    return True
+
+
+def _nickname(clause: str, state: Reading) -> bool:
+    m = _NICKNAME.match(clause)
+    if not m or len(m["rest"].split()) > 6:
+        return False
+    name = m["name"] if not m["name"].islower() else m["name"].capitalize()
+    state.meet(state.speaker, "person", aliases=(name,))
+    if state.lang == "pt":
+        text = f"{state.speaker} é conhecido como {name}" if "conhec" in plain(clause) else f"{state.speaker} é chamado de {name}"
+    else:
+        text = f"{state.speaker} is also called {name}"
+    state.add(Fact(state.speaker, text, category="biographical_milestone", attribute_key="person.nickname", value=name))
+    return True
+
+
+def _role_called(clause: str, state: Reading) -> bool:
+    for pattern in (_ROLE_CALLED, _NAME_OF_ROLE, _IS_ROLE, _PET_IS):
+        m = pattern.match(clause)
+        if not m:
+            continue
+        groups = m.groupdict()
+        word = groups.get("role") or groups.get("role1") or groups.get("role2") or ""
+        role = role_of(word)
+        if role is None or is_plural(word) or (pattern is _PET_IS and role.kind != "pet"):
+            continue
+        name = groups.get("name") or groups.get("name2") or ""
+        name = name.title() if name.islower() else trim(name, state.known_names())
+        if not is_name_word(name.split()[0]):
+            continue
+        aliases = (groups["alias"],) if groups.get("alias") else ()
+        canonical = state.meet(state.canonical(name), role.kind, gender=role.gender, aliases=aliases)
+        shown = f"{_kept_adjective(groups.get('adj') or '')}{word.lower()}{groups.get('trail') or ''}"
+        role_fact(canonical, shown, role, state.speaker, state)
+        state.subject = canonical
+        return True
+    return False
+
+
+def same_person(a: str, b: str) -> bool:
+    """Whether two names can be the same person's."""
+    return compatible(a, b) or mentions(a, b) or mentions(b, a)

@@ -1,0 +1,139 @@
+"""Reads a message: sentences to clauses, clauses to facts, facts to edges."""
+
+from __future__ import annotations
+
+import re
+
+from worker.llm.offline import naming, noise
+from worker.llm.offline.dates import find_date
+from worker.llm.offline.edges import note_edges
+from worker.llm.offline.frames import frame_of
+from worker.llm.offline.roles import role_of
+from worker.llm.offline.sentences import addresses_reader, language, split_clauses, split_sentences, states, without_fillers
+from worker.llm.offline.state import Fact, Reading
+from worker.llm.offline.subjects import Told, settle
+from worker.llm.offline.text import fold, plain, squeeze, words
+
+_OPENERS = re.compile(
+    r"^(?:(?:and|but|so|well|also|oh|ah|hey|hi|hello|ok|okay|yes|yeah|no|actually|btw|by the way|in fact|honestly|anyway|fyi|correction|"
+    r"sorry|thanks|to be honest|good news|bad news|"
+    r"e|mas|entao|bom|ah|oi|ola|olha|olha isso|ei|gente|sim|nao|na verdade|alias|pois e|alem disso|inclusive|correcao|desculpa|ok|bem|"
+    r"sabe|so que|porque|pois|because|although|though|while|embora|enquanto|since|then|depois|yet|or|um dia|enfim|por sinal)"
+    r"(?:,|!|:|\s-)+\s*|(?:and then|and|but|so|because|although|though|yet|also|actually|in fact|e depois|mas|porque|pois|na verdade|alias|alem disso|entao|e) +)",
+)
+_LABEL = re.compile(r"^[\w ]{1,24}: +(?=\S)")
+_HEDGES = (
+    (re.compile(r"^(?:i (?:think|believe|guess|suppose|feel like)|(?:eu )?(?:acho|creio|acredito|penso)(?: que)|parece que|it seems(?: that)?|apparently|"
+                r"aparentemente|pelo jeito|acho que)(?: that)?,? +"), "weak_inference"),
+    (re.compile(r"^(?:maybe|perhaps|talvez|possibly|provavelmente|probably|quem sabe|i'm not sure but|nao tenho certeza,? mas) *,? *"), "speculation"),
+)  # fmt: skip
+_REPORT = re.compile(
+    r"^(?P<who>.{1,60}?) (?:just |also |ja |also )?(?:(?:told|tells) (?:me|us)|said(?: to me)?|says|mentioned(?: to me)?|announced|confirmed|revealed|"
+    r"(?:me )?(?:contou|disse|falou|avisou|confirmou|revelou|comentou|diz)(?: pra mim| para mim)?)(?:,? (?:that|que)\b| (?=(?:she|he|ela|ele|they|it)\b)),? *(?P<what>.+)$"
+)
+_DOUBLE_NEGATION = re.compile(r"^nao (?:e|foi) que\b|^it's not that\b|^it is not that\b|^not that\b")
+_INNER_UNSURE = re.compile(r"\b(?:might|may be|could be|talvez|maybe|perhaps|possibly|quem sabe)\b")
+
+
+def read(message: str, state: Reading) -> None:
+    """Read one message into ``state``."""
+    if fold(state.speaker) in ("assistant", "assistente", "system", "bot", "ai", "model"):
+        return
+    text = noise.speech(message)
+    state.lang = language(text, state.lang)
+    for sentence in split_sentences(text):
+        if noise.is_order(sentence):
+            return  # what follows an order to the reader is part of it
+        _read_sentence(sentence, state)
+
+
+def _read_sentence(sentence: str, state: Reading) -> None:
+    sentence = without_fillers(sentence)
+    if not states(sentence) or noise.SECRET in sentence or _DOUBLE_NEGATION.match(fold(_bare(sentence))):
+        return
+    state.lang = language(sentence, state.lang)
+    body = squeeze(sentence)
+    if state.lang == "en":
+        body = re.sub(r"^i\b", "I", body)
+    role_phrases = naming.group_names(body, state)
+    body = role_phrases.text
+    before = len(state.facts)
+    for index, clause in enumerate(split_clauses(body, state.lang)):
+        _read_clause(clause, state, continues=index > 0)
+    naming.tell_roles(role_phrases, state, told=len(state.facts) > before)
+
+
+def _bare(clause: str) -> str:
+    """The clause without discourse markers at its head ("well,", "na verdade") and without a label ("turn two:")."""
+    while True:
+        folded = plain(clause)
+        match = _OPENERS.match(folded) or (_LABEL.match(folded) if folded.count(":") == 1 else None)
+        if not match or not clause[match.end() :].strip():
+            return clause
+        clause = clause[match.end() :].strip()
+
+
+def _read_clause(clause: str, state: Reading, *, continues: bool) -> None:
+    clause = _bare(clause)
+    level = "explicit_statement"
+    for pattern, hedge in _HEDGES:
+        if m := pattern.match(plain(clause)):
+            clause, level = clause[m.end() :], hedge
+    if continues and (not states(clause) or not clause):
+        return
+    if not clause or addresses_reader(clause) or _INNER_UNSURE.search(fold(clause)) and level == "explicit_statement":
+        return
+    state.level = level
+    if naming.read_naming(clause, state):
+        return
+    if _read_report(clause, state):
+        return
+    told = settle(clause, state, continues=continues)
+    if told is not None:
+        _keep(told, state)
+
+
+def _read_report(clause: str, state: Reading) -> bool:
+    """"Selma told me that she is moving": what is told is about Selma, not about the speaker."""
+    m = _REPORT.match(plain(clause))
+    if not m:
+        return False
+    who, what = clause[: m.end("who")], clause[m.start("what") :]
+    teller = settle(f"{who} {'disse' if state.lang == 'pt' else 'said'} x", state, continues=False)
+    if teller is None or not teller.subject:
+        return True
+    state.subject = teller.subject
+    if re.match(r"^(?:he|she|ele|ela)\b", what, re.I):
+        what = re.sub(r"^\w+", lambda _m: teller.shown, what, count=1)
+        told: Told | None = Told(teller.subject, teller.shown, what[len(teller.shown) :].strip().replace("'s ", "is ", 1) if what[len(teller.shown) :].startswith("'s ") else what[len(teller.shown) :].strip())
+    else:
+        told = settle(what, state, continues=True)
+    if told is not None and told.subject:
+        _keep(told, state)
+    return True
+
+
+def _keep(told: Told, state: Reading) -> None:
+    """Turn a settled clause into a fact with its date, category and attribute, and note the edges it shows."""
+    text = squeeze(told.text)
+    if len(words(text)) < 3 and not re.search(r"[\u3040-\u9fff]", text):
+        return
+    state.subject = told.subject
+    frame = frame_of(told.predicate)
+    dated = find_date(text, state.today)
+    fact = Fact(told.subject, text, level=state.level, category=frame.kind.category if frame else "conversational")
+    if frame is None:
+        fact.category = "specific_event" if dated else "routine_activity"
+    elif frame.ended and frame.kind.name == "has":
+        fact.category = "specific_event"
+    if dated and not (frame and frame.kind.name == "age" and dated.precision == "year"):
+        fact.event_date, fact.precision = dated.iso, dated.precision
+    if frame and frame.kind.attribute and not frame.negative and not frame.ended and told.shown == told.subject:
+        fact.attribute_key, fact.value = frame.kind.attribute, frame.value
+    if fold(told.subject) == fold(state.speaker):
+        state.meet(state.speaker, "person")
+    elif role_of(told.subject) is None:
+        state.meet(told.subject, "person")
+    state.add(fact)
+    if state.level == "explicit_statement":
+        note_edges(told, frame, text, state)

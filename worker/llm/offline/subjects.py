@@ -1,0 +1,280 @@
+"""Who a clause is about: the speaker, a named thing, somebody's wife, a pronoun, or whoever the last clause was about."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from worker.llm.offline import english, portuguese, rewriting
+from worker.llm.offline.names import NAME, is_name_word, kind_of, trim
+from worker.llm.offline.roles import ADJECTIVES, TRAILING, Role, role_of
+from worker.llm.offline.state import Reading, possessive
+from worker.llm.offline.text import fold, words
+
+_ADJ = "(?:" + "|".join(sorted(ADJECTIVES, key=len, reverse=True)) + ")"
+_TRAIL = "(?:" + "|".join(TRAILING) + ")"
+_WORD = r"[^\W\d_]+(?:-[^\W\d_]+)*"
+MINE = r"(?:my|our|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa|[Mm]eus|[Mm]inhas|My|Our)"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A clause with its subject settled: whose it is, how the sentence names it, and the third person predicate."""
+
+    subject: str
+    shown: str
+    predicate: str
+
+    @property
+    def text(self) -> str:
+        """The self-contained sentence."""
+        return f"{self.shown} {self.predicate}".strip()
+
+
+def settle(clause: str, state: Reading, *, continues: bool) -> Told | None:
+    """Find the subject of ``clause`` and put its predicate into the third person; None where no subject is sure.
+
+    ``continues``: the clause follows another one of its sentence, so its subject may be left out.
+    """
+    clause = rewriting.expand_contractions(clause)
+    readers = (_caseless, _with_speaker, _speaker, _role, _somebodys_role, _thing_of_speaker, _pronoun, _named, _left_out)
+    for reader in readers:
+        told = reader(clause, state, continues)
+        if told is not None:
+            return told if told.predicate else None
+    return None
+
+
+def _caseless(clause: str, state: Reading, _continues: bool) -> Told | None:
+    """Chinese "我…": the first person is one sign, and nothing else needs to change."""
+    if clause.startswith("我") and not clause.endswith(("吗", "呢")):
+        rest = clause[1:].lstrip("们")
+        return Told(state.speaker, f"{state.speaker}{rest}", " ") if rest else None
+    return None
+
+
+def _with_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
+    """"Zoe and I got engaged", "eu e o Caio moramos juntos": the speaker's, with the other one named beside."""
+    patterns = (
+        rf"^(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) and I (?P<r>.+)$", rf"^I and (?P<n>{NAME}) (?P<r>.+)$",
+        rf"^(?:[oaOA] )?(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) e eu (?P<r>.+)$",
+        rf"^[Ee]u e (?:[oa] )?(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) (?P<r>.+)$",
+    )  # fmt: skip
+    for pattern in patterns:
+        m = re.match(pattern, clause)
+        if not m:
+            continue
+        other = re.sub(rf"^{MINE} ", "sua " if state.lang == "pt" else "their ", m["n"])
+        if state.lang == "pt":
+            tokens = m["r"].split()
+            predicate: str | None = re.sub(r"^nos (?=\w+mos\b)", "se ", m["r"])
+            if tokens and portuguese.first_person(tokens[0]) is None and not portuguese.is_verb(tokens[0]):
+                predicate = rewriting.portuguese_predicate(m["r"], state.speaker, guess=True)
+            elif predicate:
+                predicate = _plural_pt(predicate)
+            return Told(state.speaker, f"{state.speaker} e {other}", predicate or "")
+        return Told(state.speaker, f"{state.speaker} and {other}", re.sub(r"\b(?:my|our)\b", "their", m["r"]).replace("'re ", "are ").replace("'ve ", "have "))
+    return None
+
+
+def _plural_pt(predicate: str) -> str:
+    """"moramos" as "moram": the third person plural of the first plural."""
+    tokens = predicate.split()
+    for index, token in enumerate(tokens[:3]):
+        for form in portuguese.known(token):
+            if form.person == 1 and form.number == 2:
+                tokens[index] = portuguese.plural(form)
+                return " ".join(tokens)
+    return predicate
+
+
+def _speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
+    if state.lang == "pt":
+        m = re.match(r"^(?P<s>eu|nós|a gente)\b,? (?P<r>.+)$", clause, re.I)
+        if not m:
+            return None
+        if m["s"].lower() == "a gente":
+            predicate: str | None = rewriting.portuguese_predicate(m["r"], state.speaker, guess=False) or m["r"]
+        else:
+            predicate = rewriting.portuguese_predicate(m["r"], state.speaker, guess=True)
+    else:
+        m = re.match(r"^(?:I|we|i|We)\b,? (?:both |all )?(?P<r>.+)$", clause)
+        if not m:
+            return None
+        predicate = rewriting.english_predicate(m["r"], state.speaker)
+    return Told(state.speaker, state.speaker, predicate or "")
+
+
+_ROLE_HEAD = re.compile(
+    rf"^(?:[oaOA] )?(?P<det>{MINE}|[Tt]he|[OoAa]s?|[Hh]is|[Hh]er) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
+    rf"(?:,? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?)?(?P<r>,? .+)$"
+)
+
+
+def _role(clause: str, state: Reading, _continues: bool) -> Told | None:
+    """"my sister (Ana) …", "meu vizinho Antônio …"; a bare "the dog" is the speaker's as well, a bare "the boss" is not sure."""
+    m = _ROLE_HEAD.match(clause)
+    role = role_of(m["role"]) if m else None
+    if not m or role is None:
+        return None
+    mine = re.fullmatch(MINE, m["det"]) is not None
+    if not mine and (role.kind != "pet" or m["det"].lower() in ("his", "her")):
+        return None
+    if m["name"] and is_name_word(m["name"].split()[0]):
+        name = state.canonical(trim(m["name"], state.known_names()))
+        rest = clause[m.start("name") + len(trim(m["name"], state.known_names())) :] if not m["alias"] else m["r"]
+        return _told_of(name, name, rest, state)
+    rest = clause[m.end("trail") if m["trail"] else m.end("role") :]
+    holder = state.holder(m["role"])
+    if holder:
+        return _told_of(holder, holder, rest, state)
+    return _placeholder(m, role, rest, state)
+
+
+def _placeholder(m: re.Match[str], role: Role, rest: str, state: Reading) -> Told | None:
+    """Nobody known has this role yet: the role's own word is the entity's name, the sentence says whose it is."""
+    word = m["role"]
+    noun = f"{m['adj']}{word}{m['trail'] or ''}"
+    if state.lang == "pt":
+        article = {"m": "O", "f": "A"}.get(role.gender) or ("A" if m["det"].lower() in ("minha", "nossa", "a") else "O")
+        if fold(m["det"]).endswith("s"):
+            article += "s"
+        shown = f"{article} {noun} de {state.speaker}"
+    else:
+        shown = f"{possessive(state.speaker)} {noun}"
+    told = _told_of(word.lower(), shown, rest, state)
+    if told and told.predicate:
+        state.meet(word.lower(), role.kind, gender=role.gender)
+    return told
+
+
+def _somebodys_role(clause: str, state: Reading, _continues: bool) -> Told | None:
+    """"Ana's brother lives in…", "o irmão da Ana mora em…": the role's holder has no name, so the fact is Ana's."""
+    m = re.match(rf"^(?P<n>{NAME})'s (?P<role>{_WORD}) (?P<r>.+)$", clause)
+    if m and not english.starts_predicate([m["role"], *m["r"].split()]):
+        name = state.canonical(m["n"])
+        state.meet(name, kind_of(name, default="person"))
+        return Told(name, f"{possessive(name)} {m['role']}", rewriting.english_other(m["r"], state.speaker))
+    m = re.match(rf"^(?:[oaOA] )(?P<role>{_WORD}) d[oae] (?P<n>{NAME}) (?P<r>.+)$", clause)
+    if m and role_of(m["role"]):
+        name = state.canonical(trim(m["n"], state.known_names()))
+        state.meet(name, "person")
+        return Told(name, clause[: m.start("n")] + name, rewriting.portuguese_other(m["r"], state.speaker))
+    return None
+
+
+def _thing_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
+    """"my favourite band is…", "minha comida favorita é…": a thing of the speaker's is told of the speaker."""
+    m = re.match(rf"^(?:[oaOA]s? )?(?P<det>{MINE})\b (?P<r>.+)$", clause)
+    if not m:
+        return None
+    tokens = m["r"].split()
+    for index, token in enumerate(tokens[1:8], start=1):
+        bare = token.strip(",").lower()
+        if state.lang == "pt":
+            if portuguese.third_person(bare) and (index > 0):
+                noun = " ".join(tokens[:index])
+                shown = rewriting.owned(f"{m['det']} {noun}", state.speaker)
+                shown = shown[0].upper() + shown[1:]
+                return Told(state.speaker, shown, rewriting.portuguese_other(" ".join(tokens[index:]), state.speaker))
+        elif english.is_finite(bare) and (bare in english.AUX or bare in english.MODALS or english.is_third(bare) or english.is_past(bare)):
+            shown = f"{possessive(state.speaker)} {' '.join(tokens[:index])}"
+            return Told(state.speaker, shown, rewriting.english_other(" ".join(tokens[index:]), state.speaker))
+    return Told(state.speaker, "", "")
+
+
+def _pronoun(clause: str, state: Reading, _continues: bool) -> Told | None:
+    m = re.match(r"^(?P<p>he|she|ele|ela)\b,? (?P<r>.+)$", clause, re.I)
+    if not m:
+        if re.match(r"^(?:it|they|you|this|that|there|these|those|eles|elas|isso|isto|você|vocês|tu)\b", clause, re.I):
+            return Told("", "", "")
+        return None
+    person = state.last_person("m" if m["p"].lower() in ("he", "ele") else "f")
+    return _told_of(person, person, m["r"], state) if person else Told("", "", "")
+
+
+_NAMED = re.compile(
+    rf"^(?P<lead>(?:[^,]{{2,40}}, )?)(?:(?P<art>[OoAa]|[Tt]he) )?(?P<n>{NAME})(?: (?:and|e) (?:[oa] )?(?P<n2>{NAME}))?"
+    rf"(?P<apposition>, (?:{MINE}) [^,]+,)?(?P<r>,? .+)$"
+)
+
+
+def _named(clause: str, state: Reading, _continues: bool) -> Told | None:
+    m = _NAMED.match(clause)
+    if not m:
+        return None
+    name = trim(m["n"], state.known_names())
+    if not is_name_word(name.split()[0]):
+        return None
+    rest = m["r"] if name == m["n"] else clause[m.start("n") + len(name) :]
+    tokens = [w for w in words(rest) if w]
+    if state.lang == "pt":
+        verbs = [t for t in tokens if t.lower() not in portuguese.ADVERBS | {"me", "se"}][:1]
+        article = m["art"] or ""
+        if not verbs or not (portuguese.third_person(verbs[0]) or (article and _like_a_verb_pt(verbs[0]))):
+            return None
+        if not article and portuguese.is_verb(name.lower()) and state.find(name) is None:
+            return None
+    else:
+        if not re.match(r"'s ", rest.strip()) and not english.starts_predicate(tokens):
+            return None
+        if english.base(name) and state.find(name) is None and " " not in name:
+            return None
+    return _named_told(m, name, rest, state)
+
+
+def _named_told(m: re.Match[str], name: str, rest: str, state: Reading) -> Told | None:
+    gender = {"o": "m", "a": "f"}.get((m["art"] or "").lower(), "")
+    if (m["art"] or "").lower() == "the":
+        gender = ""
+    canonical = state.canonical(name)
+    known = state.find(canonical)
+    canonical = state.meet(canonical, known.kind if known else kind_of(name, default="person"), gender=gender)
+    shown = canonical
+    if m["n2"] and name == m["n"] and is_name_word(m["n2"]):
+        other = state.meet(state.canonical(m["n2"]), kind_of(m["n2"], default="person"))
+        shown = f"{canonical} {'e' if state.lang == 'pt' else 'and'} {other}"
+    lead = m["lead"] if not re.search(r"\b(?:well|actually|bom|olha|oi|hey|na verdade)\b", fold(m["lead"])) else ""
+    return _told_of(canonical, f"{lead}{shown}", rest, state)
+
+
+def _like_a_verb_pt(word: str) -> bool:
+    return re.search(r"(?:ou|eu|iu|aram|eram|iram|ava|avam|a|e)$", word.lower()) is not None and word[0].islower()
+
+
+def _left_out(clause: str, state: Reading, continues: bool) -> Told | None:
+    """Portuguese leaves subjects out; English does so after "and", and in diary style ("Sold my car yesterday")."""
+    if state.lang == "pt":
+        predicate = rewriting.portuguese_predicate(clause[0].lower() + clause[1:], state.speaker, guess=not continues)
+        tokens = [t.strip(",").lower() for t in clause.split()]
+        heads = [t for t in tokens if t not in portuguese.ADVERBS | {"me", "se"}][:1]
+        only_third = bool(heads) and portuguese.third_person(heads[0]) and predicate in (None, clause[0].lower() + clause[1:])
+        others = state.subject and fold(state.subject) != fold(state.speaker)
+        if only_third and others:
+            return _told_of(state.subject, state.subject, clause[0].lower() + clause[1:], state)
+        if predicate is not None:
+            return Told(state.speaker, state.speaker, predicate)
+        if only_third and continues and state.subject:
+            return Told(state.speaker, state.speaker, clause)
+        return None
+    tokens = words(clause)
+    first = tokens[0].lower() if tokens else ""
+    if continues and state.subject and english.starts_predicate(tokens):
+        if fold(state.subject) == fold(state.speaker):
+            return Told(state.speaker, state.speaker, rewriting.english_predicate(clause, state.speaker) or "")
+        return _told_of(state.subject, state.subject, clause, state)
+    if (english.is_past(first) or first in ("love", "hate", "can't", "don't", "just", "never")) and len(tokens) > 1:
+        predicate = rewriting.english_predicate(clause[0].lower() + clause[1:], state.speaker)
+        return Told(state.speaker, state.speaker, predicate or "")
+    return None
+
+
+def _told_of(subject: str, shown: str, rest: str, state: Reading) -> Told:
+    """A clause about somebody else than the speaker: only the speaker's own pronouns change."""
+    rest = re.sub(r"^\s*,\s*(?=(?:who|que) )", " ", rest).strip(" ,")
+    rest = re.sub(r"^(?:who|que) ", "", rest)
+    if fold(subject) == fold(state.speaker):
+        predicate = (rewriting.portuguese_predicate(rest, state.speaker, guess=False) if state.lang == "pt" else None) or rest
+        return Told(subject, shown, predicate)
+    change = rewriting.portuguese_other if state.lang == "pt" else rewriting.english_other
+    return Told(subject, shown, change(rest, state.speaker))
