@@ -196,7 +196,7 @@ def _say(text: str) -> None:
 
 
 def command_line(arguments: list[str]) -> list[str]:
-    """What follows Python's own options: the module and its arguments: pytest for `test [chaos|bench] …`, else the CLI."""
+    """Python's arguments: pytest for `test [chaos|bench] …`, else the CLI."""
     if arguments[:1] != ["test"]:
         # -P: a folder `worker` where the user happens to be must not be taken for ours
         return ["-P", "-m", "worker.cli", *arguments]
