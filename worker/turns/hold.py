@@ -152,6 +152,13 @@ UPDATE runs SET state = 'accepted', starts = greatest(starts - 1, 0), failures =
   FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
 """  # noqa: S608
 
+# Invariant: a run whose plans no longer fit the code starts over; its kept replies go with them.
+_REWIND = f"""
+WITH mine AS ({_FREE_TURN}), gone AS (DELETE FROM run_plans USING mine WHERE run_id = :run)
+UPDATE runs SET state = 'accepted', stage = 'extract', starts = 0, failures = 0, waits = 0, fallback = NULL
+  FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
+"""  # noqa: S608
+
 # Invariant: the deaths so far stay counted.
 _HAND_OVER = f"""
 WITH mine AS ({_RELEASE_STAGE})
@@ -238,6 +245,11 @@ def give_back(
         _GIVE_BACK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN), hold,
         delay=delay, counted=int(counted), waited=1, cause=cause, error_code=error_code, fallback=fallback, usage=usage,
     )  # fmt: skip
+
+
+def rewind(hold: Hold) -> None:
+    """Free the turn and let the run start over: other code has left plans that this one cannot read."""
+    _checked(_REWIND, hold)
 
 
 def hand_over(hold: Hold) -> None:

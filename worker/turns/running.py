@@ -49,6 +49,8 @@ INSERT INTO model_health (model, answered_at) VALUES (:model, mandua_now())
 ON CONFLICT (model) DO UPDATE SET answered_at = greatest(model_health.answered_at, excluded.answered_at)
 """
 
+REPLANNED = "replanned"  # not a failure: a deploy left plans of another version
+
 log = structlog.get_logger()
 _answered_at: dict[str, float] = {}
 
@@ -137,6 +139,9 @@ def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = Fa
     if start.deaths >= DEATHS_BEFORE_ALONE and not alone:
         # Given back as it was, deaths and all: the process of its own begins it anew.
         return _hand_over(start)
+    if not _plans_of(start.row).reach(stage):
+        holding.rewind(start.hold)
+        return Waiting(start.hold.agent_id, REPLANNED, REPLANNED, 0.0)
     usage = CallUsage.model_validate(start.row.usage)
     structlog.contextvars.bind_contextvars(run=str(run_id), event=str(start.row.event_id), stage=stage.value)
     try:

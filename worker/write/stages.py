@@ -26,6 +26,15 @@ class Plans:
     resolution: Resolution | None = None
     reconciliation: Reconciliation | None = None
 
+    def reach(self, stage: Stage) -> bool:
+        """Whether the plans that ``stage`` builds on are all there."""
+        if stage is Stage.EXTRACT:
+            return True
+        if self.extraction is None or self.extraction.empty:
+            return self.extraction is not None
+        needed = {Stage.RESOLVE: 0, Stage.RECONCILE: 1, Stage.UPSERT: 2}[stage]
+        return all(plan is not None for plan in (self.resolution, self.reconciliation)[:needed])
+
     def ready(self) -> tuple[Extraction, Resolution, Reconciliation]:
         """All three; an extraction that found nothing needs no more. Raises ValueError if one is missing."""
         if self.extraction is None:

@@ -1,0 +1,71 @@
+"""What the tests of the ledger share: accepting messages, looking at rows, moving the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import Engine, text
+
+from producer.accepting import Acceptance, accept, envelope
+from producer.contract import WriteRequest
+from producer.queues import Lane
+from worker.turns import life
+
+Accept = Callable[..., list[Acceptance]]
+
+
+@pytest.fixture(autouse=True)
+def _own_life(database: Engine) -> Iterator[None]:
+    """Each test's database sees its own worker."""
+    life.leave()
+    yield
+    life.leave()
+
+
+@pytest.fixture
+def accepted(database: Engine) -> Accept:
+    """Accept messages of an agent, in order."""
+
+    def do(*texts: str, agent: str = "a", lane: Lane = Lane.LIVE, message_ids: bool = False) -> list[Acceptance]:
+        requests = [
+            WriteRequest(agent_id=agent, message=said, speaker_name="Rafael", message_id=said if message_ids else None)
+            for said in texts
+        ]
+        with database.connect() as connection:
+            done = accept(connection.connection.driver_connection, [envelope(r, lane) for r in requests])
+            connection.connection.commit()
+        return done
+
+    return do
+
+
+@pytest.fixture
+def rows(database: Engine) -> Callable[..., list[dict[str, Any]]]:
+    """Rows of a query as dicts."""
+
+    def do(query: str, **parameters: Any) -> list[dict[str, Any]]:
+        with database.connect() as connection:
+            return [dict(row) for row in connection.execute(text(query), parameters).mappings()]
+
+    return do
+
+
+@pytest.fixture
+def later(database: Engine) -> Callable[[str], None]:
+    """Move the one SQL clock forward for every connection made from now on."""
+
+    def do(offset: str) -> None:
+        with database.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            name = database.url.database
+            connection.execute(text(f"ALTER DATABASE {name} SET mandua.clock_offset = '{offset}'"))
+        database.dispose()
+
+    return do
+
+
+def run_of(rows: Callable[..., list[dict[str, Any]]], event_id: UUID) -> dict[str, Any]:
+    """The newest run of an event."""
+    return rows("SELECT * FROM runs WHERE event_id = :e ORDER BY seq DESC LIMIT 1", e=event_id)[0]
