@@ -23,7 +23,6 @@ from worker.settings import settings  # noqa: E402
 # With many threads on a full core the default of 5 ms turned SQL round trips of 4 ms into seconds.
 sys.setswitchinterval(0.0005)
 
-SWEEP_SECONDS = 5.0
 CLEAN_UP_SECONDS = 600.0
 
 _broker = settings().broker_url
@@ -89,12 +88,11 @@ app.conf.update(
     task_serializer="json",
     worker_hijack_root_logger=False,  # structlog owns logging
     beat_scheduler="celery.beat:Scheduler",  # what is due is decided in SQL, so no schedule file has to survive
-    beat_max_loop_interval=5,
     beat_schedule={
         "sweep": {
             "task": TaskName.SWEEP.value,
-            "schedule": SWEEP_SECONDS,
-            "options": {"expires": SWEEP_SECONDS, "queue": QueueName.TURNS.value},
+            "schedule": settings().sweep_sec,
+            "options": {"expires": settings().sweep_sec, "queue": QueueName.TURNS.value},
         },
         "clean_up": {
             "task": TaskName.CLEAN_UP.value,

@@ -34,6 +34,12 @@ class Settings(BaseSettings):
     config: Path | None = None  # a JSON file of MemoryConfig fields
     log_level: str = "INFO"
     pool_size: int = 24
+    # How the ledger notices that something died. The lease is longer than any stage and renewed before each call.
+    heartbeat_sec: float = 5.0
+    silent_after_sec: float = 20.0
+    resend_after_sec: float = 30.0
+    sweep_sec: float = 5.0
+    lease_sec: float = 180.0
     retry_base_sec: float = 1.0  # the first wait after a failure; it doubles, with full jitter, up to a minute
 
     @field_validator("llm_model", "redis_url", "config", mode="before")

@@ -16,23 +16,25 @@ from sqlalchemy.engine import Connection, Engine
 
 from producer.queues import RUN_STAGES, Lane, Stage
 from worker.db import engine
-from worker.turns.life import SILENT_AFTER
+from worker.turns.life import LIVING, periods
 
 # How many later runs of a lane may be extracted while the head is at work.
 LOOKAHEAD = {Lane.LIVE: 4, Lane.BULK: 16, Lane.JOB: 0}
 
-# A task that nobody has begun for so long is taken for lost and sent again under the same fence (twice as long each
-# time, so that a slow queue is not flooded). Whoever begins first takes the start; the other finds the token set.
-RESEND_AFTER = "30 seconds"
+# A task that nobody has begun for ``resend_after_sec`` is taken for lost and sent again under the same fence (twice as
+# long each time, so that a slow queue is not flooded). Whoever begins first takes the start; the other finds it taken.
+UNDER_WAY = """
+t.dispatched_at > mandua_now()
+  - make_interval(secs => CAST(:resend_after AS double precision) * power(2, least(t.redispatches, 6)))
+"""
 
 # Invariant: one dispatcher at a time holds the turn's row. next_seq is read before the runs are.
 LOCK_TURN = f"""
 SELECT t.run_id, t.fence, t.stage_token, s.next_seq,
        CASE WHEN t.run_id IS NULL THEN 'free'
             WHEN t.stage_token IS NULL THEN
-              CASE WHEN t.dispatched_at > mandua_now() - interval '{RESEND_AFTER}' * power(2, least(t.redispatches, 6))
-                   THEN 'held' ELSE 'lost' END
-            WHEN t.lease_until > mandua_now() AND w.heartbeat_at > mandua_now() - interval '{SILENT_AFTER}' THEN 'held'
+              CASE WHEN {UNDER_WAY} THEN 'held' ELSE 'lost' END
+            WHEN t.lease_until > mandua_now() AND {LIVING} THEN 'held'
             ELSE 'dead' END AS holder
   FROM agent_turns t
   JOIN agent_seq s ON s.agent_id = t.agent_id
@@ -44,7 +46,7 @@ SELECT t.run_id, t.fence, t.stage_token, s.next_seq,
 # Invariant: accepted order is (lane, seq); the first row is the only one that may take the turn.
 NEXT_RUNS = f"""
 SELECT r.id, r.lane, r.stage, r.state, r.ahead_sent_at IS NOT NULL AS ahead_sent, r.ahead_token,
-       r.ahead_until > mandua_now() AND w.heartbeat_at > mandua_now() - interval '{SILENT_AFTER}' AS ahead_living,
+       r.ahead_until > mandua_now() AND {LIVING} AS ahead_living,
        extract(epoch FROM r.ready_at - mandua_now()) AS wait
   FROM runs r LEFT JOIN workers w ON w.name = r.ahead_worker
  WHERE r.agent_id = :agent AND r.finished_at IS NULL
@@ -97,11 +99,11 @@ def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
     """
     with (bind or engine()).begin() as connection:
         connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-        turn = connection.execute(text(LOCK_TURN), {"agent": agent_id}).one_or_none()
+        turn = connection.execute(text(LOCK_TURN), {"agent": agent_id, **periods()}).one_or_none()
         if turn is None:
             return Dispatched(agent_id)
         runs = connection.execute(
-            text(NEXT_RUNS), {"agent": agent_id, "many": 1 + max(LOOKAHEAD.values())}
+            text(NEXT_RUNS), {"agent": agent_id, "many": 1 + max(LOOKAHEAD.values()), **periods()}
         ).all()
         taken = _take(connection, agent_id, turn, runs)
         ahead = _ahead(connection, runs)

@@ -18,7 +18,7 @@ from sqlalchemy.engine import Connection
 
 from producer.queues import Stage
 from worker.db import autocommit
-from worker.turns.life import LEASE, worker_name
+from worker.turns.life import LEASE_END, periods, worker_name
 
 
 class LostHold(Exception):
@@ -43,7 +43,7 @@ class Hold:
     def parameters(self, **more: Any) -> dict[str, Any]:
         """What every checked statement needs."""
         return {"run": self.run_id, "agent": self.agent_id, "stage": self.stage.value, "token": self.token,
-                "fence": self.fence, **more}
+                "fence": self.fence, **periods(), **more}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ _RUN_COLUMNS = """
 # Invariant: at most one living start per fence, and none of a stage that is not the run's next.
 BEGIN = f"""
 WITH turn AS (
-  UPDATE agent_turns t SET stage_token = :token, worker = :worker, lease_until = mandua_now() + interval '{LEASE}'
+  UPDATE agent_turns t SET stage_token = :token, worker = :worker, lease_until = {LEASE_END}
     FROM runs r
    WHERE r.id = :run AND t.agent_id = r.agent_id AND t.run_id = r.id AND t.fence = :fence
      AND r.stage = :stage AND r.finished_at IS NULL AND t.stage_token IS NULL
@@ -85,7 +85,7 @@ SELECT {_RUN_COLUMNS}, turn.version
 BEGIN_AHEAD = f"""
 WITH run AS (
   UPDATE runs r SET starts = r.starts + 1, attempts = r.attempts + 1, ahead_token = :token, ahead_worker = :worker,
-         ahead_until = mandua_now() + interval '{LEASE}'
+         ahead_until = {LEASE_END}
    WHERE r.id = :run AND r.stage = 'extract' AND r.state = 'accepted' AND r.ahead_token IS NULL
      AND (r.ready_at IS NULL OR r.ready_at <= mandua_now())
   RETURNING r.*
@@ -96,11 +96,11 @@ SELECT {_RUN_COLUMNS}, t.version
 """  # noqa: S608
 
 _MINE = f"""
-  UPDATE agent_turns SET lease_until = mandua_now() + interval '{LEASE}'
+  UPDATE agent_turns SET lease_until = {LEASE_END}
    WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
 """  # noqa: S608
 _MINE_AHEAD = f"""
-  UPDATE runs SET ahead_until = mandua_now() + interval '{LEASE}' WHERE id = :run AND ahead_token = :token RETURNING 1
+  UPDATE runs SET ahead_until = {LEASE_END} WHERE id = :run AND ahead_token = :token RETURNING 1
 """  # noqa: S608
 
 # Invariant: the lease is renewed before each outside call, and a call that was sent is known as sent.
@@ -202,7 +202,8 @@ def begin(run_id: UUID, fence: int | None, stage: Stage) -> Start | None:
     with autocommit() as connection:
         row = connection.execute(
             text(statement),
-            {"run": run_id, "fence": fence, "stage": stage.value, "token": token, "worker": worker_name()},
+            {"run": run_id, "fence": fence, "stage": stage.value, "token": token, "worker": worker_name(),
+             **periods()},
         ).one_or_none()
     if row is None:
         return None

@@ -1,7 +1,7 @@
 """Life signs: each worker process touches its row every few seconds; a lease names its worker.
 
-A worker that was silent for SILENT_AFTER is dead, whatever its leases say. The beating thread starts with the first
-use in a process, so it lives in prefork children and in a process of threads alike.
+A worker that was silent for ``silent_after_sec`` is dead, whatever its leases say. The beating thread starts with the
+first use in a process, so it lives in prefork children and in a process of threads alike.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from worker.db import autocommit
+from worker.settings import settings
 
-HEARTBEAT_SECONDS = 5.0
-SILENT_AFTER = "20 seconds"
-LEASE = "180 seconds"  # longer than any stage; renewed before each outside call
+# SQL fragments, bound with ``periods()``: which worker still lives, and until when a lease lasts.
+LIVING = "w.heartbeat_at > mandua_now() - make_interval(secs => CAST(:silent_after AS double precision))"
+LEASE_END = "mandua_now() + make_interval(secs => CAST(:lease AS double precision))"
 
 # Invariant: heartbeat_at only grows, by the database's clock.
 BEAT = """
@@ -31,6 +32,16 @@ LEAVE = "DELETE FROM workers WHERE name = :name"
 log = structlog.get_logger()
 _lock = threading.Lock()
 _current: tuple[int, str, threading.Event] | None = None
+
+
+def periods() -> dict[str, float]:
+    """The parameters of LIVING and LEASE_END, and how long a task may stay unbegun; in seconds."""
+    chosen = settings()
+    return {
+        "silent_after": chosen.silent_after_sec,
+        "lease": chosen.lease_sec,
+        "resend_after": chosen.resend_after_sec,
+    }
 
 
 def worker_name() -> str:
@@ -72,7 +83,7 @@ def _beat(name: str) -> None:
 
 
 def _keep_beating(name: str, stop: threading.Event) -> None:
-    while not stop.wait(HEARTBEAT_SECONDS):
+    while not stop.wait(settings().heartbeat_sec):
         try:
             _beat(name)
         except SQLAlchemyError as error:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from worker.db import autocommit
-from worker.turns.dispatch import RESEND_AFTER
-from worker.turns.life import SILENT_AFTER
+from worker.turns.dispatch import UNDER_WAY
+from worker.turns.life import LIVING, periods
 
 # Invariant: an agent with something unfinished has a wake_at, so it is found here once its turn is free, its holder
 # dead or its task lost. Oldest first, so that nobody starves.
@@ -16,9 +16,8 @@ SELECT s.agent_id
  WHERE s.wake_at <= mandua_now() - interval '1 second'
    AND CASE WHEN t.run_id IS NULL THEN true
             WHEN t.stage_token IS NULL
-              THEN t.dispatched_at <= mandua_now() - interval '{RESEND_AFTER}' * power(2, least(t.redispatches, 6))
-            ELSE t.lease_until <= mandua_now()
-              OR coalesce(w.heartbeat_at, '-infinity') <= mandua_now() - interval '{SILENT_AFTER}' END
+              THEN NOT ({UNDER_WAY})
+            ELSE NOT (t.lease_until > mandua_now() AND coalesce({LIVING}, false)) END
  ORDER BY s.wake_at LIMIT :many
 """  # noqa: S608
 
@@ -30,7 +29,7 @@ FORGET_RECORDS = "DELETE FROM failed_records WHERE recorded_at < mandua_now() - 
 def due_agents(many: int = 500) -> list[str]:
     """Agents that wait for a dispatch which nobody will send, oldest first."""
     with autocommit() as connection:
-        return list(connection.execute(text(DUE_AGENTS), {"many": many}).scalars())
+        return list(connection.execute(text(DUE_AGENTS), {"many": many, **periods()}).scalars())
 
 
 def clean_up() -> None:
