@@ -56,7 +56,9 @@ class OfflineProvider:
         place = _TASKS.get(task)
         if place is None:
             raise ModelError(Cause.INVALID_REQUEST, "unknown task")
-        answer: Callable[[Mapping[str, Any]], dict[str, Any]] = getattr(import_module(f"{__name__}.{place[0]}"), place[1])
+        answer: Callable[[Mapping[str, Any]], dict[str, Any]] = getattr(
+            import_module(f"{__name__}.{place[0]}"), place[1]
+        )
         text = json.dumps(answer(payload), ensure_ascii=False)
         return Completion(text=text, usage=Usage(), model=self.name)
 

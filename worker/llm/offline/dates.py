@@ -12,7 +12,9 @@ import re
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from worker.llm.offline.text import fold
+from worker.llm.offline.english import is_past
+from worker.llm.offline.portuguese import past
+from worker.llm.offline.text import fold, words
 
 _MONTHS = {
     name: number
@@ -55,7 +57,7 @@ _DAY = "(?:" + "|".join(sorted(_WEEKDAYS, key=len, reverse=True)) + ")"
 _COUNT = r"(?:\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
 _UNIT = r"(?:days?|dias?|weeks?|semanas?|months?|mes(?:es)?|years?|anos?)"
 _YEAR = r"(?:1[89]\d\d|20\d\d)"
-_PAST_LOOK = re.compile(r"\b(?:\w+ed|\w+ou|\w+iu|\w+eu|went|left|sold|bought|got|met|was|were|had|foi|fui|teve|fez|\w+ei)\b")
+_PAST_ENDING = re.compile(r"\b(?:\w+(?:ed|ou|iu|eu|ei|amos|aram|eram|iram)|was|were|had|foi|fui|foram|teve|fez)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,16 @@ def local_day(message_date: object) -> date | None:
 def find_date(sentence: str, today: date | None) -> Dated | None:
     """The first date that ``sentence`` gives to what it tells, or None."""
     text = fold(sentence)
-    for reader in (_absolute, _month_of_year, _relative_count, _named_day, _relative_period, _weekday, _bare_month, _year):
+    for reader in (
+        _absolute,
+        _month_of_year,
+        _relative_count,
+        _named_day,
+        _relative_period,
+        _weekday,
+        _bare_month,
+        _year,
+    ):
         try:
             found = reader(text, today)
         except (ValueError, OverflowError):  # 31 February, or an offset that leaves the calendar
@@ -112,7 +123,8 @@ def _absolute(text: str, today: date | None) -> Dated | None:
         day, month = (second, first) if second > 12 else (first, second)
         return _dated(date(year, month, day), "day", m)
     patterns = (
-        rf"\b(?:dia )?(?P<d>\d{{1,2}})(?:st|nd|rd|th|o|º)?(?: de| of)? (?P<m>{_SHORT_MONTH})\b\.?(?:(?: de|,)? (?P<y>{_YEAR}))?",
+        rf"\b(?:dia )?(?P<d>\d{{1,2}})(?:st|nd|rd|th|o|º)?(?: de| of)? (?P<m>{_SHORT_MONTH})\b\.?(?:(?: de"
+        rf"|,)? (?P<y>{_YEAR}))?",
         rf"\b(?P<m>{_SHORT_MONTH})\.? (?P<d>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<y>{_YEAR}))?",
     )
     for pattern in patterns:
@@ -125,26 +137,34 @@ def _absolute(text: str, today: date | None) -> Dated | None:
     return None
 
 
+def _looks_back(text: str) -> bool:
+    if re.search(r"\b(?:will|going to|is \w+ing|are \w+ing|vai|vou|vamos|vao)\b", text):
+        return False
+    return bool(_PAST_ENDING.search(text)) or any(is_past(word) or past(word) for word in words(text))
+
+
 def _nearest_year(text: str, today: date, month: int, day: int) -> date:
     """The year of a date given without one: the last such day if the sentence looks back, else the next."""
     this = date(today.year, month, min(day, calendar.monthrange(today.year, month)[1]))
-    if _PAST_LOOK.search(text):
+    if _looks_back(text):
         return this if this <= today else this.replace(year=today.year - 1)
     return this if this >= today else this.replace(year=today.year + 1)
 
 
 def _month_of_year(text: str, today: date | None) -> Dated | None:
-    """"August 2023", "agosto de 2023", "julho do ano passado"."""
+    """ "August 2023", "agosto de 2023", "julho do ano passado"."""
     if m := re.search(rf"\b({_MONTH})(?: de| of|,)? ({_YEAR})\b", text):
         return _dated(date(int(m[2]), _MONTHS[m[1]], 1), "month", m)
-    if today and (m := re.search(rf"\b({_MONTH})(?: of| do| de)? (last year|ano passado|next year|ano que vem)\b", text)):
+    if today and (
+        m := re.search(rf"\b({_MONTH})(?: of| do| de)? (last year|ano passado|next year|ano que vem)\b", text)
+    ):
         shift = -1 if m[2] in ("last year", "ano passado") else 1
         return _dated(date(today.year + shift, _MONTHS[m[1]], 1), "month", m)
     return None
 
 
 def _relative_count(text: str, today: date | None) -> Dated | None:
-    """"3 days ago", "há dois anos", "two weeks from now", "daqui a um mês"."""
+    """ "3 days ago", "há dois anos", "two weeks from now", "daqui a um mês"."""
     patterns = (
         (rf"\b({_COUNT})(?: of)? ({_UNIT}) (?:ago|atras)\b", -1),
         (rf"\b(?:ha|faz)(?: uns| umas| quase| cerca de)? ({_COUNT}) ({_UNIT})(?! mil)\b", -1),
@@ -153,7 +173,11 @@ def _relative_count(text: str, today: date | None) -> Dated | None:
     )
     for pattern, sign in patterns:
         m = re.search(pattern, text)
-        if m and today and not re.search(r"\b(?:mil|million|milh\w+|thousand|bilh\w+)\b", text[m.start() : m.end() + 4]):
+        if (
+            m
+            and today
+            and not re.search(r"\b(?:mil|million|milh\w+|thousand|bilh\w+)\b", text[m.start() : m.end() + 4])
+        ):
             count = int(m[1]) if m[1].isdigit() else _NUMBERS[m[1]]
             return _shifted(today, sign * count, m[2], m)
     return None
@@ -216,9 +240,10 @@ def _relative_period(text: str, today: date | None) -> Dated | None:
 
 
 def _weekday(text: str, today: date | None) -> Dated | None:
-    """"on Saturday", "last Friday", "no domingo", "sexta que vem": forward only if the sentence looks forward."""
+    """ "on Saturday", "last Friday", "no domingo", "sexta que vem": forward only if the sentence looks forward."""
     m = re.search(
-        rf"\b(?P<lead>on|last|next|this|no|na|neste|nesta|nesse|nessa|no ultimo|na ultima|proximo|proxima) (?P<d>{_DAY})\b"
+        rf"\b(?P<lead>on|last|next|this|no|na|neste|nesta|nesse|nessa|no ultimo|na ultima|proximo"
+        rf"|proxima) (?P<d>{_DAY})\b"
         rf"(?P<tail> passad[ao]| que vem)?",
         text,
     )
@@ -229,18 +254,18 @@ def _weekday(text: str, today: date | None) -> Dated | None:
     ahead = (number - today.weekday()) % 7 or 7
     if m["lead"] in ("next", "proximo", "proxima", "this") or (m["tail"] or "").endswith("vem"):
         return _dated(today + timedelta(days=ahead), "day", m)
-    if m["lead"] == "last" or "ultim" in m["lead"] or (m["tail"] or "").startswith(" passad") or _PAST_LOOK.search(text):
+    if m["lead"] == "last" or "ultim" in m["lead"] or (m["tail"] or "").startswith(" passad") or _looks_back(text):
         return _dated(today - timedelta(days=back), "day", m)
     return _dated(today + timedelta(days=ahead), "day", m)
 
 
 def _bare_month(text: str, today: date | None) -> Dated | None:
-    """"in February", "em julho": the last such month if the sentence looks back, else the next."""
+    """ "in February", "em julho": the last such month if the sentence looks back, else the next."""
     m = re.search(rf"\b(?:in|em|last|next|this|since|desde) ({_MONTH})\b(?! \d)", text)
     if today is None or m is None:
         return None
     month = _MONTHS[m[1]]
-    if m.group().startswith(("since", "desde")) or _PAST_LOOK.search(text):
+    if m.group().startswith(("since", "desde")) or _looks_back(text):
         year = today.year if month <= today.month else today.year - 1
     else:
         year = today.year if month >= today.month else today.year + 1
@@ -249,6 +274,9 @@ def _bare_month(text: str, today: date | None) -> Dated | None:
 
 def _year(text: str, _today: date | None) -> Dated | None:
     lead = r"(?:in|since|from|until|around|during|em|desde|ate|de|no ano de|ano de|by)"
-    if m := re.search(rf"(?<!\bporta )(?<!\bport )\b{lead} ({_YEAR})\b(?![.,]?\d|\s*(?:%|reais|dollars|euros|km|kg|people|pessoas))", text):
+    if m := re.search(
+        rf"(?<!\bporta )(?<!\bport )\b{lead} ({_YEAR})\b(?![.,]?\d|\s*(?:%|reais|dollars|euros|km|kg|people|pessoas))",
+        text,
+    ):
         return _dated(date(int(m[1]), 1, 1), "year", m)
     return None

@@ -13,21 +13,27 @@ from worker.llm.offline.frames import Frame, frame_of
 from worker.llm.offline.glossary import concept, concepts
 from worker.llm.offline.names import NAME_RE
 from worker.llm.offline.sentences import language
-from worker.llm.offline.text import clean, fold, folded_words, item, items, words
+from worker.llm.offline.text import clean, fold, folded_words, item, items, word_set, words
 
 Json = dict[str, Any]
 
 _LOVE = frozenset({"spouse", "partner", "engaged", "civil"})
 # These kinds are told by their verb ("smokes", "can eat"), so their values alone compare nothing.
-_BY_WORDS = frozenset({"habit", "ability"})
-_FUNCTION = frozenset(
-    "the a an of in on at to and is are was be been has have had for with from as by he she they it his her their its also very really "
-    "o os as um uma de do da dos das no na nos nas em e que com por para pra pelo pela se seu sua ele ela ao tambem muito esta ser estar "
-    "already still now currently ja ainda agora atualmente just more mais so only does do did".split()
+_BY_WORDS = frozenset({"habit", "ability", "milestone", "runs"})
+_FUNCTION = word_set(
+    "the a an of in on at to and is are was be been has have had for with from as by he she they it his her their "
+    "its also very really o os as um uma de do da dos das no na nos nas em e que com por para pra pelo pela se "
+    "seu sua ele ela ao tambem muito esta ser estar already still now currently ja ainda agora atualmente just "
+    "more mais so only does do did"
 )
-_NEGATORS = frozenset("not no never nao nunca jamais nem cannot can't doesn't don't didn't isn't wasn't hasn't without sem longer anymore ja_nao".split())
+_NEGATORS = word_set(
+    "not no never nao nunca jamais nem cannot can't doesn't don't didn't isn't wasn't hasn't without sem longer "
+    "anymore ja_nao"
+)
 _SAYS_MORE = re.compile(r"\b(?:and|but|e|mas|prefers?|prefere|now|agora|instead|switched|passou a)\b|,\s*\w")
-_BARE_END = re.compile(r"\b(?:no longer|any ?more|ja nao|nao \w+ mais|nao .{1,40} mais|deixou de|parou de|stopped|gave up)\b")
+_BARE_END = re.compile(
+    r"\b(?:no longer|any ?more|ja nao|nao \w+ mais|nao .{1,40} mais|deixou de|parou de|stopped|gave up)\b"
+)
 _FAVOURITE = re.compile(r"(?:favou?rite|favorit[ao]|preferid[ao]|predilet[ao])")
 _FAVOURITE_EN = re.compile(r"favou?rite (?P<n>\w+)(?: is| are|:)\s*(?P<v>.+)$")
 _FAVOURITE_PT = re.compile(r"(?P<n>\w+) (?:favorit|preferid|predilet)[ao]s?(?: d[aeo] [^=]*?)? (?:e|sao) (?P<v>.+)$")
@@ -50,7 +56,12 @@ def reconcile(payload: Mapping[str, Any]) -> Json:
         number = fact.get("number")
         verdict, cited = _decide(fact, payload)
         decisions.append(
-            {"fact_number": number if isinstance(number, int) else position, "reason": verdict.reason, "action": verdict.action, "existing_number": cited}
+            {
+                "fact_number": number if isinstance(number, int) else position,
+                "reason": verdict.reason,
+                "action": verdict.action,
+                "existing_number": cited,
+            }
         )
     return {"decisions": decisions}
 
@@ -82,7 +93,7 @@ def _decide(fact: Json, payload: Mapping[str, Any]) -> tuple[Verdict, int | None
 
 
 def _allowed(verdict: Verdict, entry: Json, fact: Json, payload: Mapping[str, Any]) -> bool:
-    """Time: a late message replaces nothing younger than itself, and what is over is neither replaced nor confirmed later."""
+    """A late message replaces nothing younger than itself; what is over is neither replaced nor confirmed later."""
     told = local_day(item(fact, "message_date") or payload.get("message_date"))
     since, until = local_day(entry.get("since")), local_day(entry.get("until"))
     if until is not None and (verdict.action != "NOOP" or told is None or told >= until):
@@ -119,7 +130,12 @@ def compare(new: str, old: str, subject: str) -> Verdict | None:
 
 
 def _love_role(text: str) -> bool:
-    return bool(re.search(r"\b(?:girlfriend|boyfriend|wife|husband|fiance\w*|namorad[ao]|espos[ao]|marido|noiv[ao]|companheir[ao])\b", fold(text)))
+    return bool(
+        re.search(
+            r"\b(?:girlfriend|boyfriend|wife|husband|fiance\w*|namorad[ao]|espos[ao]|marido|noiv[ao]|companheir[ao])\b",
+            fold(text),
+        )
+    )
 
 
 def _favourites(new: str, old: str) -> Verdict | None:
@@ -131,7 +147,9 @@ def _favourites(new: str, old: str) -> Verdict | None:
     (n1, v1), (n2, v2) = [(concept(m["n"]), set(concepts(m["v"]))) for m in found if m]
     if n1 != n2:
         return Verdict("", "")
-    return Verdict("NOOP", "the same favourite") if v1 == v2 else Verdict("UPDATE", "another favourite of the same kind")
+    return (
+        Verdict("NOOP", "the same favourite") if v1 == v2 else Verdict("UPDATE", "another favourite of the same kind")
+    )
 
 
 def _predicate(text: str, subject: str) -> str:
@@ -186,7 +204,12 @@ def _ending(new: Frame, predicate: str) -> Verdict:
 
 def _love(new: Frame, old: Frame) -> Verdict | None:
     if new.ended and not old.ended:
-        known = not new.value or _matches(_value(new), _value(old)) or old.kind.name == "civil" or re.search(r"girlfriend|boyfriend|wife|husband|namorad|espos|marido", fold(new.value))
+        known = (
+            not new.value
+            or _matches(_value(new), _value(old))
+            or old.kind.name == "civil"
+            or re.search(r"girlfriend|boyfriend|wife|husband|namorad|espos|marido", fold(new.value))
+        )
         return Verdict("DELETE", "the relationship that it tells of is over") if known else None
     if old.ended or new.negative or old.negative:
         return None
@@ -208,15 +231,20 @@ def _content(text: str) -> list[str]:
     return [w for w in out if w not in ("be", "have", "ser", "estar", "ter", "do")]
 
 
+# Verbs and time words that the frame already stands for: they add nothing by themselves.
+_FRAME_WORDS = word_set(
+    "live work move morar trabalhar mudar like love enjoy gostar adorar amar curtir viver join entrar casar "
+    "married marry buy comprar adopt adotar get start comecar começar own possuir go ir hate odiar detestar "
+    "dislike prefer preferir speak falar study estudar born nascer year old ano years anos ago yesterday ontem "
+    "called chamado chamada name call"
+)
+
+
 def _adds(new: str, old: str) -> bool:
     extra = set(_content(new)) - set(_content(old))
-    verbs = {"live", "work", "move", "morar", "trabalhar", "mudar", "like", "love", "enjoy", "gostar", "adorar", "amar", "curtir", "viver", "join",
-             "entrar", "casar", "married", "marry", "buy", "comprar", "adopt", "adotar", "get", "start", "comecar", "começar", "own", "possuir", "go", "ir",
-             "hate", "odiar", "detestar", "dislike", "prefer", "preferir", "speak", "falar", "study", "estudar", "born", "nascer", "year", "old", "ano",
-             "years", "anos", "ago", "yesterday", "ontem", "called", "chamado", "chamada", "name", "call"}  # fmt: skip
     if language(new) != language(old):
         return False
-    return bool(extra - verbs) and not set(_content(old)) - set(_content(new)) - verbs
+    return bool(extra - _FRAME_WORDS) and not set(_content(old)) - set(_content(new)) - _FRAME_WORDS
 
 
 def _negated(text: str) -> bool:
@@ -224,7 +252,7 @@ def _negated(text: str) -> bool:
 
 
 def _by_words(new: str, old: str) -> Verdict | None:
-    """Facts of no known kind: the same content words with the same polarity say the same, with the other one the opposite."""
+    """Facts of no known kind: the same content words say the same, with another polarity the opposite."""
     a, b = set(_content(new)), set(_content(old))
     if not a or not b:
         return None

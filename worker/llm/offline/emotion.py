@@ -7,12 +7,15 @@ import re
 from worker.llm.offline.text import fold
 
 _WORDS = {
-    "joy": "happy glad great wonderful awesome amazing excited delighted thrilled love loved joy yay hooray fun lol haha "
+    "joy": "happy glad great wonderful awesome amazing excited delighted thrilled love loved joy yay hooray fun "
+    "lol haha "
     "hilarious feliz alegre otimo maravilh\\w* incrivel adorei amei animad[ao] contente eba kkk+ rsrs oba",
-    "sadness": "sad unhappy depressed crying cried miss lonely heartbroken sorry died funeral triste chor\\w+ saudade[s]? "
+    "sadness": "sad unhappy depressed crying cried miss lonely heartbroken sorry died funeral triste chor\\w+ "
+    "saudade[s]? "
     "sozinh[ao] deprimid[ao] faleceu morreu luto infelizmente",
     "anger": "angry furious hate mad annoyed pissed outraged raiva odeio furios[ao] irritad[ao] revoltad[ao] puto puta",
-    "fear": "afraid scared worried anxious nervous terrified panic medo preocupad[ao] ansios[ao] nervos[ao] assustad[ao]",
+    "fear": "afraid scared worried anxious nervous terrified panic medo preocupad[ao] ansios[ao] nervos[ao] "
+    "assustad[ao]",
     "surprise": "surprised wow unexpected unbelievable omg surpres[ao] nossa caramba uau inacreditavel",
     "disgust": "disgusting gross yuck nasty nojo nojent[ao] credo eca repugnante",
     "trust": "trust rely grateful thank thanks confio confianca gratidao grat[ao] obrigad[ao]",

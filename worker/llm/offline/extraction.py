@@ -98,7 +98,9 @@ def _take_known(payload: Mapping[str, Any], state: Reading) -> None:
         name = squeeze(item(entry, "name") if isinstance(entry, dict) else clean(entry))
         if not name:
             continue
-        aliases = [clean(a) for a in items(entry.get("aliases")) if isinstance(a, str)] if isinstance(entry, dict) else []
+        aliases = (
+            [clean(a) for a in items(entry.get("aliases")) if isinstance(a, str)] if isinstance(entry, dict) else []
+        )
         thing = Thing(name, item(entry, "type", "other").lower() or "other", [a for a in aliases if a])
         if thing.answers_to(state.speaker):
             # The speaker is called in the facts as the entity is shown, so that a nickname makes no second person.
@@ -124,7 +126,8 @@ def _take_recent(line: str, state: Reading) -> None:
     known = {fold(t.name) for t in earlier.things}
     for name in find_names(said):
         if fold(name) not in known and kind_of(name, default="person") == "person":
-            gender = {"a": "f", "o": "m"}.get((re.search(rf"\b([oa]) {re.escape(name)}", said, re.I) or [None, ""])[1].lower(), "")
+            article = re.search(rf"\b([oa]) {re.escape(name)}", said, re.I)
+            gender = ("f" if article[1].lower() == "a" else "m") if article else ""
             state.context.append(Thing(name, "person", gender=gender))
     for thing in earlier.things:
         if thing.kind in ("person", "pet") and not thing.name.islower():
@@ -138,8 +141,9 @@ def _take_recent(line: str, state: Reading) -> None:
 def _parts(state: Reading) -> Json:
     """The reading in the contract's shape. An edge without a fact that names both ends is not returned."""
     told = [fact for fact in state.facts if noise.SECRET not in fact.text]
+    named = _mentioned(state)
     return {
-        "entities": [{"name": t.name, "type": t.kind, "aliases": list(dict.fromkeys(t.aliases))} for t in _mentioned(state)],
+        "entities": [{"name": t.name, "type": t.kind, "aliases": list(dict.fromkeys(t.aliases))} for t in named],
         "facts": [
             {
                 "subject": f.subject, "text": f.text, "action": "NEW", "confidence_level": f.level,

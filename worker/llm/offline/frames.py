@@ -15,7 +15,7 @@ from worker.llm.offline.text import plain
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of statement. ``single``: a person has one value at a time. ``moves``: telling it replaces the old value."""
+    """A kind of statement. ``single``: a person has one value at a time, so a new one replaces it."""
 
     name: str
     category: str
@@ -64,13 +64,18 @@ KINDS = {
         Kind("has", "stable_preference", "owns", "product", None, False),
         Kind("member", "relationship_change", "member_of", "organization", None, False),
         Kind("founded", "biographical_milestone", "founded", "organization", None, False),
+        Kind("runs", "routine_activity", "manages", "organization", None, False),
+        Kind("milestone", "biographical_milestone", None, "other", None, False),
         Kind("hired", "specific_event", "hired", "person", None, False),
         Kind("habit", "routine_activity", None, "concept", None, False),
-        Kind("ability", "stable_preference", None, "concept", None, True),
+        Kind("ability", "stable_preference", None, "concept", None, False),
     )
 }
 
-_ADV = r"(?:\w+ly |now |also |already |still |currently |just |really |actually |ja |agora |tambem |ainda |atualmente |hoje |so |sempre )*"
+_ADV = (
+    r"(?:\w+ly |now |also |already |still |currently |just |really |actually |ja |agora |tambem |ainda "
+    r"|atualmente |hoje |so |sempre )*"
+)
 _V = r"(?P<v>[^,;.]+)"
 _N = r"(?:the |a |an |o |um |uma |os |as )?"
 _IN = r"(?:in|em|no|na|nos|nas|near|perto de)"
@@ -78,55 +83,124 @@ _TO = r"(?:to|into|para(?: o| a)?|pra|pro|em|no|na)"
 _AT_WORK = r"(?:at|for|with|na|no|em|para a|para o|pra|pela|pelo|nas|nos)"
 # name of the kind, flags (e: event, x: end of it, n: denial), pattern of the predicate.
 _PATTERNS = (
-    ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has lived|mora|morando|vive|reside|esta morando|continua|lives? on) (?:with .+? |com .+? )?{_IN} {_V}"),
-    ("residence", "e", rf"(?:has |have )?(?:moved|relocated|emigrated|immigrated|is moving|se mudou|mudou-se|mudou|foi morar|veio morar|vai morar|vai se mudar|mudou de cidade)(?: back)?(?: (?:from|de|do|da) .+?)? {_TO} {_V}"),
-    ("residence", "x", rf"(?:moved out of|left|saiu de|deixou|foi embora de|moved away from) (?P<v>(?:the )?(?:city|cidade|country|pais|flat|apartment)\b.*)"),
-    ("employer", "e", rf"(?:has )?(?:joined|started at|got a (?:new )?job at|was hired by|began working at|started working (?:at|for)|signed with|entrou (?:na|no|em|para a)|comecou (?:a trabalhar )?(?:na|no|em)|foi contratad[ao] (?:pela|pelo)|arrumou (?:um )?emprego na|conseguiu (?:um )?emprego na|esta trabalhando (?:na|no)|is working (?:at|for)|passou a trabalhar (?:na|no)) {_N}{_V}"),
-    ("employer", "e", rf"(?:foi|went|moved|switched) (?:para|pra|to) (?:a |o )?(?P<v>[^,;.]+?) (?:as|como) .+"),
-    ("employer", "", rf"(?:works?|worked|is employed|is an? [\w -]+|trabalha|trabalhando|atua|e [\w -]+|leciona|teaches|ensina)(?: (?:as|como) [^,]+?)? {_AT_WORK} {_N}{_V}"),
-    ("employer", "x", rf"(?:has )?(?:left|quit|resigned from|was fired from|was laid off (?:from|by)|retired from|got fired from|stopped working (?:at|for)|saiu d[aeo]|pediu demissao d[aeo]|foi demitid[ao] (?:da|do|pela|pelo)|deixou (?:a|o)|largou (?:a|o)|parou de trabalhar (?:na|no)|se desligou d[ao]|se aposentou d[ao]) {_N}{_V}"),
+    ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has lived|mora|morando|vive|reside"
+                      rf"|esta morando|continua|lives? on) (?:with .+? |com .+? )?{_IN} {_V}"),
+    ("residence", "e", rf"(?:has |have )?(?:moved|relocated|emigrated|immigrated|is moving|se mudou|mudou-se|mudou"
+                       rf"|foi morar|veio morar|vai morar|vai se mudar|mudou de cidade)(?: back)?(?: (?:from|de|do"
+                       rf"|da) .+?)? {_TO} {_V}"),
+    ("residence", "x", r"(?:moved out of|left|saiu de|deixou|foi embora de"
+                       r"|moved away from) (?P<v>(?:the )?(?:city|cidade|country|pais|flat|apartment)\b.*)"),
+    ("employer", "e", rf"(?:has )?(?:joined|started at|got a (?:new )?job at|was hired by|began working at"
+                      rf"|started working (?:at|for)|signed with|entrou (?:na|no|em|para a)"
+                      rf"|comecou (?:a trabalhar )?(?:na|no|em)|foi contratad[ao] (?:pela|pelo)"
+                      rf"|arrumou (?:um )?emprego na|conseguiu (?:um )?emprego na|esta trabalhando (?:na|no)"
+                      rf"|is working (?:at|for)|passou a trabalhar (?:na|no)) {_N}{_V}"),
+    ("employer", "e", r"(?:foi|went|moved|switched) (?:para|pra|to) (?:a |o )?(?P<v>[^,;.]+?) (?:as|como) .+"),
+    ("employer", "", rf"(?:works?|worked|is employed|is an? [\w -]+|trabalha|trabalhando|atua|e [\w -]+|leciona"
+                     rf"|teaches|ensina)(?: (?:as|como) [^,]+?)? {_AT_WORK} {_N}{_V}"),
+    ("employer", "x", rf"(?:has )?(?:left|quit|resigned from|was fired from|was laid off (?:from|by)|retired from"
+                      rf"|got fired from|stopped working (?:at|for)|saiu d[aeo]|pediu demissao d[aeo]"
+                      rf"|foi demitid[ao] (?:da|do|pela|pelo)|deixou (?:a|o)|largou (?:a|o)"
+                      rf"|parou de trabalhar (?:na|no)|se desligou d[ao]|se aposentou d[ao]) {_N}{_V}"),
     ("occupation", "", rf"(?:works|worked|trabalha|atua) (?:as an?|as|como) {_V}"),
-    ("occupation", "e", rf"(?:became|got promoted to|was promoted to|foi promovid[ao] a|virou|se tornou|was made|retrained as) {_N}{_V}"),
-    ("age", "", r"(?:is|turned|just turned|has turned|completou|fez|vai fazer|tem|esta com) (?P<v>(?:\d{1,3}|[a-z]+(?: e [a-z]+)?))(?: years old| years of age| anos(?: de idade)?)(?!\w)"),
+    ("occupation", "e", rf"(?:became|got promoted to|was promoted to|foi promovid[ao] a|virou|se tornou|was made"
+                        rf"|retrained as) {_N}(?!pai|mae|avo|tio|tia|amig|father|mother|vega|vegeta){_V}"),
+    ("age", "", r"(?:is|turned|just turned|has turned|completou|fez|vai fazer|tem|esta com) (?P<v>(?:\d{1,3}"
+                r"|[a-z]+(?: e [a-z]+)?))(?: years old| years of age| anos(?: de idade)?)(?!\w)"),
     ("age", "", r"(?:is|turned|just turned|has turned) (?P<v>\d{1,3})(?=$|[ ,.](?!%|km|kg|minutes|hours|cm))"),
     ("name", "", rf"(?:is called|is named|'s name is|se chama|chama-se|tem o nome de) {_V}"),
-    ("nickname", "", rf"(?:is (?:also )?known as|goes by|is called .+ by|e conhecid[ao] como|tem o apelido de|is nicknamed) {_V}"),
-    ("birthplace", "", rf"(?:was born|nasceu) {_IN} (?P<v>(?!\d|the \d|janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro|january|february|march|april|may |june|july|august|september|october|november|december)[^,;.]+)"),
+    ("nickname", "", rf"(?:is (?:also )?known as|goes by|is called .+ by|e conhecid[ao] como|tem o apelido de"
+                     rf"|is nicknamed) {_V}"),
+    ("birthplace", "", rf"(?:was born|nasceu) {_IN} (?P<v>(?!\d|the \d|janeiro|fevereiro|marco|abril|maio|junho"
+                       rf"|julho|agosto|setembro|outubro|novembro|dezembro|january|february|march|april|may |june"
+                       rf"|july|august|september|october|november|december)[^,;.]+)"),
     ("birthday", "", rf"(?:was born on|nasceu (?:no dia|em)|faz aniversario (?:em|no dia)) {_V}"),
-    ("origin", "", rf"(?:is|comes|e|veio) (?:originally )?(?:from|de|do|da) (?P<v>[^,;.]+)"),
-    ("graduated", "e", rf"(?:graduated|got (?:a|her|his|their) degree|se formou|formou-se|e formad[ao])(?: in .+?| em .+?)? (?:from|at|pela|pelo|na|no) {_N}{_V}"),
+    ("origin", "", r"(?:is|comes|e|veio) (?:originally )?(?:from|de|do|da) (?P<v>[^,;.]+)"),
+    ("graduated", "e", rf"(?:graduated|got (?:a|her|his|their) degree|se formou|formou-se|e formad[ao])(?: in .+?"
+                       rf"| em .+?)? (?:from|at|pela|pelo|na|no) {_N}{_V}"),
     ("graduated", "e", rf"(?:graduated|se formou|formou-se|e formad[ao]) (?:in|em) {_V}"),
-    ("studies", "", rf"(?:studies|studied|is studying|majors|estuda|estudando|esta estudando|cursa|faz|esta fazendo|esta cursando)(?: .+?)? (?:at|na|no|pela) {_N}{_V}"),
-    ("studies", "", rf"(?:studies|is studying|majors in|estuda|cursa|esta estudando|faz (?:faculdade|curso|mestrado|doutorado|graduacao) (?:de|em)) {_V}"),
+    ("studies", "", rf"(?:studies|studied|is studying|majors|estuda|estudando|esta estudando|cursa|faz"
+                    rf"|esta fazendo|esta cursando)(?: .+?)? (?:at|na|no|pela) {_N}{_V}"),
+    ("studies", "", rf"(?:studies|is studying|majors in|estuda|cursa|esta estudando|faz (?:faculdade|curso"
+                    rf"|mestrado|doutorado|graduacao) (?:de|em)) {_V}"),
     ("spouse", "e", rf"(?:got married to|married|casou(?:-se)? com|se casou com|just married) {_V}"),
     ("spouse", "", rf"(?:is married to|e casad[ao] com|esta casad[ao] com|has been married to) {_V}"),
-    ("partner", "", rf"(?:is dating|is seeing|dates|started dating|is in a relationship with|namora(?: com)?|esta namorando(?: com)?|comecou a namorar(?: com)?|esta saindo com|lives together with) {_V}"),
-    ("engaged", "e", rf"(?:got engaged to|is engaged to|ficou noiv[ao] d[aeo]|esta noiv[ao] d[aeo]|noivou com|e noiv[ao] d[aeo]) {_V}"),
-    ("partner", "x", rf"(?:broke up with|split up with|split from|separated from|divorced|got divorced from|terminou (?:o namoro )?com|se separou d[aeo]|se divorciou d[aeo]|separou d[aeo]|left (?:his|her|their) (?:wife|husband|girlfriend|boyfriend)|rompeu com|largou (?:o marido|a esposa)) ?(?P<v>[^,;.]*)"),
-    ("partner", "x", r"(?:and [\w' ]+|e [\w ]+)? ?(?:broke up|split up|separated|got divorced|are divorced|terminaram|se separaram|se divorciaram)(?P<v>.*)"),
-    ("civil", "", r"(?:is|e|esta|got|ficou) (?P<v>single|married|divorced|widowed|separated|solteir[ao]|casad[ao]|divorciad[ao]|viuv[ao]|separad[ao])(?!\w)(?! com| to| from)"),
+    ("partner", "", rf"(?:is dating|is seeing|dates|started dating|is in a relationship with|namora(?: com)?"
+                    rf"|esta namorando(?: com)?|comecou a namorar(?: com)?|esta saindo com"
+                    rf"|lives together with) {_V}"),
+    ("engaged", "e", rf"(?:got engaged to|is engaged to|ficou noiv[ao] d[aeo]|esta noiv[ao] d[aeo]|noivou com"
+                     rf"|e noiv[ao] d[aeo]) {_V}"),
+    ("partner", "x", r"(?:broke up with|split up with|split from|separated from|divorced|got divorced from"
+                     r"|terminou (?:o namoro )?com|se separou d[aeo]|se divorciou d[aeo]|separou d[aeo]"
+                     r"|left (?:his|her|their) (?:wife|husband|girlfriend|boyfriend)|rompeu com"
+                     r"|largou (?:o marido|a esposa)) ?(?P<v>[^,;.]*)"),
+    ("partner", "x", r"(?:and [\w' ]+|e [\w ]+)? ?(?:broke up|split up|separated|got divorced|are divorced"
+                     r"|terminaram|se separaram|se divorciaram)(?P<v>.*)"),
+    ("civil", "", r"(?:is|e|esta|got|ficou) (?P<v>single|married|divorced|widowed|separated|solteir[ao]|casad[ao]"
+                  r"|divorciad[ao]|viuv[ao]|separad[ao])(?!\w)(?! com| to| from)"),
     ("allergy", "", rf"(?:is|e|tem) (?:allergic to|alergic[ao] [ao]s?|alergia [ao]s?) {_V}"),
-    ("allergy", "", rf"(?:has an? |tem )(?P<v>\w+) allergy"),
-    ("diet", "", r"(?:is|e|became|virou|se tornou) (?:an? |um |uma )?(?P<v>vegetarian\w*|vegan\w*|pescatarian|celiac|coeliac|celiac[ao]|intolerante [^,;.]+|lactose intolerant|gluten intolerant)"),
-    ("condition", "", rf"(?:was diagnosed with|suffers from|has (?:type \d )?(?=diabetes|asthma|cancer|migraines|epilepsy|adhd|anxiety|depression|high blood)|foi diagnosticad[ao] com|sofre de|tem (?=diabetes|asma|cancer|enxaqueca|epilepsia|tdah|ansiedade|depressao|pressao alta|hipertensao|rinite)) ?{_V}"),
-    ("taste", "n", rf"(?:hates?|dislikes?|detests?|despises?|loathes?|cannot stand|can't stand|cannot bear|is not (?:a fan of|into|fond of)|odeia|detesta|nao suporta|nao aguenta|tem (?:horror|nojo|pavor) (?:a|de)|abomina) {_V}"),
-    ("taste", "", rf"(?:really |absolutely )?(?:likes?|loves?|enjoys?|adores?|prefers?|is (?:fond of|a (?:big |huge )?fan of|crazy about|into|keen on|passionate about)|gosta(?: muito| bastante| demais)?(?: de| do| da| dos| das)?|adora|ama|curte|prefere|e (?:fa|apaixonad[ao]) (?:de|do|da|por)|torce (?:pelo|pela|para o|para a)|supports) {_N}{_V}"),
+    ("allergy", "", r"(?:has an? |tem )(?P<v>\w+) allergy"),
+    ("diet", "", r"(?:is|e|became|virou|se tornou) (?:an? |um |uma )?(?P<v>vegetarian\w*|vegan\w*|pescatarian"
+                 r"|celiac|coeliac|celiac[ao]|intolerante [^,;.]+|lactose intolerant|gluten intolerant)"),
+    ("condition", "", rf"(?:was diagnosed with|suffers from|has (?:type \d )?(?=diabetes|asthma|cancer|migraines"
+                      rf"|epilepsy|adhd|anxiety|depression|high blood)|foi diagnosticad[ao] com|sofre de"
+                      rf"|tem (?=diabetes|asma|cancer|enxaqueca|epilepsia|tdah|ansiedade|depressao|pressao alta"
+                      rf"|hipertensao|rinite)) ?{_V}"),
+    ("taste", "n", rf"(?:hates?|dislikes?|detests?|despises?|loathes?|cannot stand|can't stand|cannot bear"
+                   rf"|is not (?:a fan of|into|fond of)|odeia|detesta|nao suporta|nao aguenta|tem (?:horror|nojo"
+                   rf"|pavor) (?:a|de)|abomina) {_V}"),
+    ("taste", "", rf"(?:really |absolutely )?(?:likes?|loves?|enjoys?|adores?|prefers?|is (?:fond of|a (?:big "
+                  rf"|huge )?fan of|crazy about|into|keen on|passionate about)|gosta(?: muito| bastante"
+                  rf"| demais)?(?: de| do| da| dos| das)?|adora|ama|curte|prefere|e (?:fa|apaixonad[ao]) (?:de|do"
+                  rf"|da|por)|torce (?:pelo|pela|para o|para a)|supports) {_N}{_V}"),
     ("language", "", rf"(?:speaks|is fluent in|fala|e fluente em) {_V}"),
-    ("has", "x", rf"(?:sold|gave away|got rid of|lost|scrapped|vendeu|doou|perdeu|se desfez d[aeo]|deu|devolveu) (?:his |her |their |the |o |a |os |as |seu |sua |o seu |a sua |um |uma )*{_V}"),
-    ("has", "e", rf"(?:bought|adopted|got|comprou|adotou|ganhou|pegou|adquiriu) (?:an? |some |um |uma |o |a |os |as |seu |sua |his |her |their |the )*(?:new |novo |nova )?{_V}"),
-    ("has", "", rf"(?:has(?: got)?|owns|drives|rides|possui|tem|dirige|e don[ao] d[aeo]) (?:an? |um |uma |o |a |dois |duas |two |three |tres )?(?!to |been |que |to\b|never|nao)(?!\w+ (?:years|anos)\b){_V}"),
-    ("member", "", rf"(?:is a member of|plays .+? (?:in a band called|in|for)|belongs to|e membro d[aeo]|faz parte d[aeo]|joga (?:no|na|pelo|pela)|toca (?:\w+ )?(?:na banda|numa banda chamada)) {_N}{_V}"),
-    ("founded", "e", rf"(?:founded|co-founded|started (?:a|his|her|their own) company called|opened|fundou|cofundou|criou a empresa|abriu|runs|manages|administra|gerencia|dirige a) {_N}{_V}"),
+    ("has", "x", rf"(?:sold|gave away|got rid of|lost|scrapped|vendeu|doou|perdeu|se desfez d[aeo]|deu"
+                 rf"|devolveu) (?:his |her |their |the |o |a |os |as |seu |sua |o seu |a sua |um |uma )*{_V}"),
+    ("has", "e", rf"(?:bought|adopted|got (?=an? |some )|comprou|adotou|ganhou|pegou|adquiriu) ?(?:an? |some |um "
+                 rf"|uma |o |a |os |as |seu |sua |his |her |their |the )*(?:new |novo |nova )?{_V}"),
+    ("has", "", rf"(?:has(?: got)?|owns|drives|rides|possui|tem|dirige|e don[ao] d[aeo]) (?:an? |um |uma |o |a "
+                rf"|dois |duas |two |three |tres )?(?!to |been |que |to\b|never|nao)(?!\w+ (?:years|anos)\b){_V}"),
+    ("member", "", rf"(?:is a member of|plays .+? (?:in a band called|in|for)|belongs to|e membro d[aeo]"
+                   rf"|faz parte d[aeo]|joga (?:no|na|pelo|pela)|toca (?:\w+ )?(?:na banda"
+                   rf"|numa banda chamada)) {_N}{_V}"),
+    ("founded", "e", rf"(?:founded|co-founded|started (?:a|his|her|their own) company called|opened|fundou"
+                     rf"|cofundou|criou a empresa|abriu (?:a|o)) {_N}{_V}"),
+    ("runs", "", rf"(?:runs|manages|administers|administra|gerencia|dirige a|comanda|lidera|leads) {_N}{_V}"),
+    ("milestone", "e", r"(?:died|passed away|retired|got married|got engaged|graduated|had a baby|gave birth"
+                       r"|got divorced|morreu|faleceu|ja faleceu|se aposentou|(?:se )?casou|casaram|se casaram"
+                       r"|se formou|teve (?:um filho|uma filha|um bebe)|virou (?:pai|mae|avo)|passou (?:no|em|na)"
+                       r"|(?:is|esta) (?:pregnant|gravida)) ?(?P<v>[^,;.]*)"),
     ("hired", "e", rf"(?:\w+ly )?(?:hired|contratou) (?:pessoalmente )?(?:a |o )?{_V}"),
     ("ability", "", rf"(?:can|is able to|pode|consegue) {_V}"),
-    ("habit", "", rf"(?:smokes?|drinks?|eats?|smoked|drank|fuma|fumou|bebe|bebeu|come|comeu|pratica|practi[cs]es|corre|runs|nada|swims|toca|plays|joga) ?(?P<v>[^,;.]*)"),
-    ("occupation", "", r"(?:is|e) (?:an? |um |uma |o |a |the )?(?P<v>[^,;.]*?(?:er|or|ist|ian|nurse|chef|cook|architect|student|pilot|lawyer|dentist|vet|clerk|ceo|cto|head of \w+|judge|accountant|assistant|analyst|surgeon|scientist|guide|firefighter|soldier|eir[ao]|ist[ao]|or|ora|log[ao]|medic[ao]|advogad[ao]|arquitet[ao]|gerente|estudante|analista|chefe de cozinha|piloto|juiz|juiza|tecnic[ao]|mecanic[ao]|secretari[ao]|bibliotecari[ao]|veterinari[ao]|designer|policial|bombeir[ao]|fotograf[ao]|music[ao]|atriz|ator)\b(?: (?:civil|de [^,;.]+|do [^,;.]+|of [^,;.]+|at [^,;.]+))?)(?= at| na | no |$|[ ,.])"),
+    ("habit", "", r"(?:smokes?|drinks?|eats?|smoked|drank|fuma|fumou|bebe|bebeu|come|comeu|pratica|practi[cs]es"
+                  r"|corre|runs|nada|swims|toca|plays|joga) ?(?P<v>[^,;.]*)"),
+    ("occupation", "", r"(?:is|e) (?:an? |um |uma |o |a |the )?(?P<v>(?!going|coming|to |not |very "
+                       r"|muito )(?:[\w-]+ ){0,3}?[\w-]*(?:er|or|ist|ian|nurse|chef|cook|architect|student|pilot"
+                       r"|lawyer|dentist|vet|clerk|ceo|cto|head of \w+|judge|accountant|assistant|analyst|surgeon"
+                       r"|scientist|guide|firefighter|soldier|eir[ao]|ist[ao]|or|ora|log[ao]|medic[ao]"
+                       r"|advogad[ao]|arquitet[ao]|gerente|estudante|analista|chefe de cozinha|piloto|juiz|juiza"
+                       r"|tecnic[ao]|mecanic[ao]|secretari[ao]|bibliotecari[ao]|veterinari[ao]|designer|policial"
+                       r"|bombeir[ao]|fotograf[ao]|music[ao]|atriz|ator)\b(?: (?:civil|de [^,;.]+|do [^,;.]+"
+                       r"|of [^,;.]+|at [^,;.]+))?)(?= at| na | no |$|[ ,.])"),
 )  # fmt: skip
 
-_NEGATION = re.compile(r"^(?:ja |today )?(?:nao|nunca|jamais|does not|did not|do not|doesn't|didn't|don't|is not|isn't|was not|wasn't|has not|hasn't|never|cannot|can't|could not|no longer|has never|will not)\b ?(?:more |mais |yet )?")
-_ENDING = re.compile(r"\b(?:no longer|any ?more|any longer|nao \w+ mais|ja nao|nao mais|deixou de|parou de|stopped|quit (?=\w+ing)|used to|costumava|gave up|largou (?:o|a) )\b|\b(?:nao)\b.*\bmais\b(?! (?:de|que)\b)")
-_OPENER = re.compile(r"^(?:(?:actually|now|today|currently|since then|then|also|still|already|na verdade|hoje|agora|atualmente|tambem|ainda|ja|just|recently|recentemente|finalmente|finally|always|sempre|really) )+(?!nao )")
-_TAIL = re.compile(r"\s+(?:since|desde|ha|for|with|com|yesterday|ontem|last|next|anymore|any more|now|agora|today|hoje|em \d{4}|in \d{4}|as|como|and|e|but|mas|because|porque|on|when|quando|no mes|na semana|semana passada|ano passado|mes passado|mais|also|tambem|ago|para|to|after|depois)\b.*$")
+_NEGATION = re.compile(
+    r"^(?:ja |today )?(?:nao|nunca|jamais|does not|did not|do not|doesn't|didn't|don't|is not|isn't|was not"
+    r"|wasn't|has not|hasn't|never|cannot|can't|could not|no longer|has never|will not)\b ?(?:more |mais |yet )?"
+)
+_ENDING = re.compile(
+    r"\b(?:no longer|any ?more|any longer|nao \w+ mais|ja nao|nao mais|deixou de|parou de|stopped"
+    r"|quit (?=\w+ing)|used to|costumava|gave up|largou (?:o|a) )\b|\b(?:nao)\b.*\bmais\b(?! (?:de|que)\b)"
+)
+_OPENER = re.compile(
+    r"^(?:(?:actually|now|today|currently|since then|then|also|still|already|na verdade|hoje|agora|atualmente"
+    r"|tambem|ainda|ja|just|recently|recentemente|finalmente|finally|always|sempre|really) )+(?!nao )"
+)
+_TAIL = re.compile(
+    r"\s+(?:since|desde|ha|for|with|com|yesterday|ontem|last|next|anymore|any more|now|agora|today|hoje"
+    r"|em \d{4}|in \d{4}|as|como|and|e|but|mas|because|porque|on|when|quando|no mes|na semana|semana passada"
+    r"|ano passado|mes passado|mais|also|tambem|ago|para|to|after|depois)\b.*$"
+)
 
 
 @cache
@@ -144,12 +218,12 @@ def frame_of(predicate: str) -> Frame | None:
     position = 0
     if m := _OPENER.match(text):
         position = m.end()
-    if not re.match(r"(?:nao suporta|nao aguenta|cannot stand|can't stand|cannot bear|is not (?:a fan|into|fond))", text[position:]) and (
-        m := _NEGATION.match(text[position:])
-    ):
+    if not re.match(
+        r"(?:nao suporta|nao aguenta|cannot stand|can't stand|cannot bear|is not (?:a fan|into|fond))", text[position:]
+    ) and (m := _NEGATION.match(text[position:])):
         negative = True
         position += m.end()
-        if m.group().startswith(("is not", "isn't", "was not", "wasn't")) :
+        if m.group().startswith(("is not", "isn't", "was not", "wasn't")):
             text_full = text_full[: position - len("is ")] + "is " + text_full[position:]
             position -= len("is ")
         elif m.group().startswith(("cannot", "can't")):
@@ -167,7 +241,11 @@ def frame_of(predicate: str) -> Frame | None:
     if found is None:
         return None
     kind, flags, value, start = found
-    original = predicate[offset + position + start : offset + position + start + len(value)] if len(text_full) == len(text) else value
+    original = (
+        predicate[offset + position + start : offset + position + start + len(value)]
+        if len(text_full) == len(text)
+        else value
+    )
     return Frame(kind, _shorten(original), negative != ("n" in flags), ended or "x" in flags, "e" in flags)
 
 
@@ -184,7 +262,9 @@ def _finite(text: str) -> str:
     if re.fullmatch(r"[a-z]+(?:ar|er|ir)", head):
         head = head[:-2] + ("a" if head.endswith("ar") else "e")
     elif head.endswith("ing"):
-        head = head[:-3] + ("es" if head[:-3].endswith(("v", "k", "c")) and head != "drinking" and head != "working" else "s")
+        head = head[:-3] + (
+            "es" if head[:-3].endswith(("v", "k", "c")) and head != "drinking" and head != "working" else "s"
+        )
     elif head and not head.endswith("s"):
         head = "has" if head == "have" else head + "s"
     return f"{head} {rest}".strip()

@@ -4,68 +4,108 @@ from __future__ import annotations
 
 import re
 
-from worker.llm.offline.text import CASELESS, UPPER, fold, words
+from worker.llm.offline.text import CASELESS, UPPER, fold, word_set, words
 
 _CAP = rf"(?:[{UPPER}][^\W_]*(?:['.&\-][^\W_]+)*[+#]*|[{CASELESS}]+(?:[ ·][{CASELESS}]+)*)"
-_TITLE = r"(?:(?:Mr|Mrs|Ms|Dr|Dra|Sr|Sra|Prof|Profa|St|Dona|Seu|Don|Sir|Captain|Father|Tia|Tio|capit[ãa]o|doutora?|dona|seu)\.? )"
+_TITLE = (
+    r"(?:(?:Mr|Mrs|Ms|Dr|Dra|Sr|Sra|Prof|Profa|St|Dona|Seu|Don|Sir|Captain|Father|Tia|Tio|capit[ãa]o"
+    r"|doutora?|dona|seu)\.? )"
+)
 _LINK = r"(?:of(?: the)?|de|di|von|van(?: der)?|del|della|du|y|&|the)"
 _SURNAME_LINK = r"(?:da|do|das|dos|de)"
 _TAIL = r"(?: (?:Junior|Júnior|Jr\.?|Sr\.|Filho|Neto|Sobrinho|II|III|IV|\d{1,4}(?!\d)))?"
 NAME = rf"(?:{_TITLE})?{_CAP}(?: (?:{_LINK} )?{_CAP}| {_SURNAME_LINK} {_CAP})*{_TAIL}"
 NAME_RE = re.compile(rf"(?<![^\W_]){NAME}")
 
-GENERATIONAL = frozenset("junior jr sr senior filho neto sobrinho ii iii iv v segundo".split())
+GENERATIONAL = word_set("junior jr sr senior filho neto sobrinho ii iii iv v segundo")
 
 # Capitalised words that are no names: days, months, languages' "I", sentence openers that people capitalise.
-_NOT_NAMES = frozenset(
-    "i i'm i've i'll i'd im monday tuesday wednesday thursday friday saturday sunday january february march april may june july "
-    "august september october november december segunda terca quarta quinta sexta sabado domingo janeiro fevereiro marco abril "
-    "maio junho julho agosto setembro outubro novembro dezembro ok lol omg btw tv pc ceo cto cfo hr ia ai deus god natal pascoa "
-    "christmas easter eu voce ele ela nos eles elas meu minha he she they we it you my our the a an mr mrs ms dr".split()
+_NOT_NAMES = word_set(
+    "i i'm i've i'll i'd im monday tuesday wednesday thursday friday saturday sunday january february march april "
+    "may june july august september october november december segunda terca quarta quinta sexta sabado domingo "
+    "janeiro fevereiro marco abril maio junho julho agosto setembro outubro novembro dezembro ok lol omg btw tv "
+    "pc ceo cto cfo hr ia ai deus god natal pascoa christmas easter o os as um uma no na nos nas em de do da dos "
+    "das e com por para pelo pela se que ao ontem hoje amanha depois antes quando in on at to of for with from by "
+    "and but or so if when after before during since his her their its this that these those not no yes today "
+    "yesterday tomorrow later now then there here also just nunca sempre sim nao mas seu sua nosso nossa minhas "
+    "meus eu voce ele ela nos eles elas meu minha he she they we it you my our the a an mr mrs ms dr"
 )
-_PLACES = frozenset(
-    "brazil brasil portugal spain espanha france franca germany alemanha italy italia england inglaterra uk usa eua us japan japao "
-    "china canada mexico argentina chile peru colombia uruguai uruguay ireland irlanda scotland escocia wales australia india "
-    "angola mocambique london londres paris lyon berlin berlim madrid barcelona lisbon lisboa porto rome roma milan milao dublin cork "
-    "galway manchester leeds bristol oxford cambridge edinburgh glasgow boston chicago austin seattle denver dallas houston miami "
-    "toronto vancouver montreal tokyo toquio osaka kyoto beijing shanghai seoul sydney melbourne amsterdam vienna prague zurich geneva "
-    "stockholm oslo copenhagen helsinki warsaw istanbul cairo nairobi lagos recife olinda natal maceio salvador fortaleza belem manaus "
-    "curitiba florianopolis brasilia goiania campinas santos niteroi teresina aracaju cuiaba londrina joinville uberlandia sorocaba "
-    "bahia pernambuco alagoas parana ceara california texas florida europe europa africa asia america germany nyc brooklyn".split()
-) | frozenset({"sao paulo", "rio de janeiro", "belo horizonte", "porto alegre", "joao pessoa", "sao luis", "new york", "los angeles",
-               "san francisco", "buenos aires", "minas gerais", "santa catarina", "new zealand", "south africa", "united states",
-               "united kingdom", "estados unidos", "rio", "ribeirao preto", "campo grande", "juiz de fora"})  # fmt: skip
-_LANGUAGES = frozenset(
-    "english french german italian spanish portuguese japanese chinese mandarin korean russian arabic dutch greek hebrew hindi latin "
-    "polish swedish turkish ingles frances alemao italiano espanhol portugues japones chines coreano russo arabe".split()
+_PLACES = word_set(
+    "brazil brasil portugal spain espanha france franca germany alemanha italy italia england inglaterra uk usa "
+    "eua us japan japao china canada mexico argentina chile peru colombia uruguai uruguay ireland irlanda "
+    "scotland escocia wales australia india angola mocambique london londres paris lyon berlin berlim madrid "
+    "barcelona lisbon lisboa porto rome roma milan milao dublin cork galway manchester leeds bristol oxford "
+    "cambridge edinburgh glasgow boston chicago austin seattle denver dallas houston miami toronto vancouver "
+    "montreal tokyo toquio osaka kyoto beijing shanghai seoul sydney melbourne amsterdam vienna prague zurich "
+    "geneva stockholm oslo copenhagen helsinki warsaw istanbul cairo nairobi lagos recife olinda natal maceio "
+    "salvador fortaleza belem manaus curitiba florianopolis brasilia goiania campinas santos niteroi teresina "
+    "aracaju cuiaba londrina joinville uberlandia sorocaba bahia pernambuco alagoas parana ceara california texas "
+    "florida europe europa africa asia america germany nyc brooklyn"
+) | frozenset(
+    {
+        "sao paulo",
+        "rio de janeiro",
+        "belo horizonte",
+        "porto alegre",
+        "joao pessoa",
+        "sao luis",
+        "new york",
+        "los angeles",
+        "san francisco",
+        "buenos aires",
+        "minas gerais",
+        "santa catarina",
+        "new zealand",
+        "south africa",
+        "united states",
+        "united kingdom",
+        "estados unidos",
+        "rio",
+        "ribeirao preto",
+        "campo grande",
+        "juiz de fora",
+    }
 )
-_PRODUCTS = frozenset(
-    "github gitlab python java javascript typescript rust docker kubernetes postgres linux windows whatsapp instagram facebook "
-    "telegram slack discord iphone android excel word photoshop netflix spotify youtube playstation xbox nintendo fusca corolla "
-    "civic tesla kindle macbook notion figma golang kotlin swift react django c++ c#".split()
+_LANGUAGES = word_set(
+    "english french german italian spanish portuguese japanese chinese mandarin korean russian arabic dutch greek "
+    "hebrew hindi latin polish swedish turkish ingles frances alemao italiano espanhol portugues japones chines "
+    "coreano russo arabe"
+)
+_PRODUCTS = word_set(
+    "github gitlab python java javascript typescript rust docker kubernetes postgres linux windows whatsapp "
+    "instagram facebook telegram slack discord iphone android excel word photoshop netflix spotify youtube "
+    "playstation xbox nintendo fusca corolla civic tesla kindle macbook notion figma golang kotlin swift react "
+    "django c++ c#"
 )
 _ORG = re.compile(
-    r"\b(?:bank|banco|inc|ltd|llc|ltda|s\.?a|corp|company|companhia|tech|labs?|university|universidade|college|faculdade|school|escola|"
-    r"colegio|instituto|institute|hospital|clinic|clinica|politecnico|group|grupo|studio|studios|agency|agencia|restaurant|restaurante|"
-    r"padaria|bakery|cafe|foundation|fundacao|ong|prefeitura|ministerio|tribunal|solutions|systems|software|consultoria|"
-    r"supermercado|store|loja|editora|press|airlines|motors|usp|ufba|ufpe|unicamp|ufrj|ufmg|mit|google|microsoft|amazon|"
+    r"\b(?:bank|banco|inc|ltd|llc|ltda|s\.?a|corp|company|companhia|tech|labs?|university|universidade|college"
+    r"|faculdade|school|escola|"
+    r"colegio|instituto|institute|hospital|clinic|clinica|politecnico|group|grupo|studio|studios|agency|agencia"
+    r"|restaurant|restaurante|"
+    r"padaria|bakery|cafe|foundation|fundacao|ong|prefeitura|ministerio|tribunal|solutions|systems|software"
+    r"|consultoria|"
+    r"supermercado|store|loja|editora|press|airlines|motors|usp|ufba|ufpe|unicamp|ufrj|ufmg|mit|google"
+    r"|microsoft|amazon|"
     r"apple|ibm|petrobras|nubank|itau|bradesco|club|clube|church|igreja|society)\b"
 )
 _PLACE = re.compile(
-    r"\b(?:street|st|avenue|road|park|river|lake|mountain|beach|island|square|city|county|rua|avenida|praia|parque|serra|vila|"
+    r"\b(?:street|st|avenue|road|park|river|lake|mountain|beach|island|square|city|county|rua|avenida|praia"
+    r"|parque|serra|vila|"
     r"bairro|praca|ilha|lagoa|cidade|vale|santo|sao|santa)\b"
 )
-_HEADS = frozenset("hospital banco universidade faculdade escola colegio instituto praia rua parque rio sao santa santo igreja clube "
-                   "museu teatro casa loja padaria restaurante prefeitura camara tribunal ministerio serra vila ilha lagoa".split())  # fmt: skip
+_HEADS = word_set(
+    "hospital banco universidade faculdade escola colegio instituto praia rua parque rio sao santa santo igreja "
+    "clube museu teatro casa loja padaria restaurante prefeitura camara tribunal ministerio serra vila ilha lagoa"
+)
 
 
 def is_name_word(word: str) -> bool:
     """A capitalised word (or one in a script without capitals) that is not merely a day, a month or a pronoun."""
-    return bool(re.match(_CAP, word)) and fold(word) not in _NOT_NAMES
+    return bool(re.match(_CAP, word) or re.match(_TITLE, word + " ")) and fold(word) not in _NOT_NAMES
 
 
 def trim(name: str, known_names: frozenset[str] = frozenset()) -> str:
-    """Cut what the pattern took too much of: "GitHub da Nortec" is two names, "Maria da Silva" and "Banco do Povo" one."""
+    """Cut what was taken too much: "GitHub da Nortec" is two names, "Maria da Silva" and "Banco do Povo" one."""
     folded = fold(name)
     if folded in known_names:
         return name
@@ -112,7 +152,8 @@ def kind_of(name: str, *, default: str = "other") -> str:
         return "organization"
     if _PLACE.search(folded) and len(folded.split()) > 1:
         return "place"
-    if default in ("other", "person") and re.fullmatch(r"[A-Z]{2,5}\d*", name) and default == "other":
+    # Capitals alone are an acronym: a company, an office, a school; people are hardly ever written so.
+    if re.fullmatch(r"[A-Z]{3,6}\d*", name):
         return "organization"
     return default
 
@@ -130,3 +171,26 @@ def compatible(shorter: str, longer: str) -> bool:
     if (set(a) & GENERATIONAL) != (set(b) & GENERATIONAL):
         return False
     return set(a) <= set(b) or set(b) <= set(a)
+
+
+_CAREFREE = re.compile(
+    r"\b(?:live|living|moved?|moving|born|moro|morei|mora|vivo|nasci|mudei|mudo|work|working|worked|trabalho"
+    r"|trabalhei|estudo|study)\b"
+    r"(?: (?:\w+ ){0,3}?)?(?P<lead>in|to|em|para|no|na|at|for) (?P<v>[^\W\d_]+(?: [^\W\d_]+)?)"
+)
+
+
+def capitalise_known(sentence: str) -> str:
+    """Chats are often all lower case: a known place or company after "moro em", "i work at" gets its capitals back."""
+
+    def put(m: re.Match[str]) -> str:
+        both, first = m["v"], m["v"].split()[0]
+        for candidate in (both, first):
+            known = fold(candidate) in _PLACES or (
+                m["lead"] in ("at", "for", "na", "no") and _ORG.fullmatch(fold(candidate))
+            )
+            if known and candidate.islower():
+                return m.group()[: m.start("v") - m.start()] + candidate.title() + both[len(candidate) :]
+        return m.group()
+
+    return _CAREFREE.sub(put, sentence)

@@ -38,15 +38,24 @@ class RolePhrases:
 
 
 _ROLE_NAME = re.compile(
-    rf"\b(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?:,| -)? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?"
+    rf"\b(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?:,"
+    rf"| -)? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?"
 )
-_NAME_ROLE = re.compile(rf"(?P<name>{NAME}), (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?=[,.]|$| (?:is|was|has|é|foi|tem))")
+_NAME_ROLE = re.compile(
+    rf"(?P<name>{NAME}), (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?=[,.]|$"
+    rf"| (?:is|was|has|é|foi|tem))"
+)
 _HAS_NAMED = re.compile(
-    rf"\b(?:have|has|had|got|adopted|tenho|tem|temos|ganhei|adotei|adotamos|adotou|tinha) (?:an? |uma? |(?P<many>[a-zê0-9]+) )(?P<adj>(?:{_WORD} ){{0,2}}?)(?P<role>{_WORD})(?:,|:)?"
-    rf"(?: (?:called|named|chamad[oa]s?|cham(?:a|am)|que se chamam?))?,? (?:[oa] )?(?P<name>{NAME})(?P<more>(?:(?:,| and| e|, and|, e) (?:[oa] )?{NAME})*)"
+    rf"\b(?i:have|has|had|got|adopted|tenho|tem|temos|ganhei|adotei|adotamos|adotou|tinha) (?:an? |uma? "
+    rf"|(?P<many>[a-zê0-9]+) )(?P<adj>(?:{_WORD} ){{0,2}}?)(?P<role>{_WORD})(?:,|:)?"
+    rf"(?: (?:called|named|chamad[oa]s?|cham(?:a|am)"
+    rf"|que se chamam?))?,? (?:[oa] )?(?P<name>{NAME})(?P<more>(?:(?:,| and| e|, and|, e) (?:[oa] )?{NAME})*)"
 )
 _BRACKET = re.compile(rf"(?P<name>{NAME}) \((?P<inner>[^()]{{1,60}})\)")
-_AKA = re.compile(rf"(?P<name>{NAME}),? (?:aka|a\.k\.a\.|also known as|better known as|mais conhecid[oa] como|tamb[eé]m conhecid[oa] como|vulgo),? (?:[oa] )?(?P<alias>{NAME})")
+_AKA = re.compile(
+    rf"(?P<name>{NAME}),? (?:aka|a\.k\.a\.|also known as|better known as|mais conhecid[oa] como"
+    rf"|tamb[eé]m conhecid[oa] como|vulgo),? (?:[oa] )?(?P<alias>{NAME})"
+)
 
 
 def group_names(sentence: str, state: Reading) -> RolePhrases:
@@ -70,7 +79,12 @@ def group_names(sentence: str, state: Reading) -> RolePhrases:
 
 def _kept_adjective(adjectives: str) -> str:
     """Only what changes the role itself: "best friend" stays, "dear wife" is "wife"."""
-    kept = [a for a in adjectives.split() if fold(a) in ("best", "older", "younger", "elder", "little", "big", "eldest", "melhor", "twin", "late", "former")]
+    kept = [
+        a
+        for a in adjectives.split()
+        if fold(a)
+        in ("best", "older", "younger", "elder", "little", "big", "eldest", "melhor", "twin", "late", "former")
+    ]
     return "".join(f"{a} " for a in kept)
 
 
@@ -79,7 +93,7 @@ def _gender(role: Role, mine: str) -> str:
 
 
 def _resolve_brackets(sentence: str, state: Reading) -> str:
-    """"Dave (David Okafor)" and "X, aka Y" are one person under the fullest name; "Carol (my sister)" tells her role."""
+    """ "Dave (David Okafor)" and "X, aka Y" are one person, the fullest name first; "Carol (my sister)" is a role."""
 
     def put(m: re.Match[str]) -> str:
         inner = m["inner"].strip()
@@ -98,13 +112,17 @@ def _resolve_brackets(sentence: str, state: Reading) -> str:
 
 
 def _meet_owned(text: str, state: Reading) -> None:
-    """"has a daughter named Emilia", "temos dois filhos, o Davi e a Luísa": edges for each; the clause itself is the fact."""
+    """ "has a daughter named Emilia", "temos dois filhos, o Davi e a Luísa": edges; the clause itself is the fact."""
     for m in _HAS_NAMED.finditer(text):
         role = role_of(m["role"])
         if role is None or re.search(r"\b(?:he|she|they|ela|ele|his|her|their) $", text[: m.start()]):
             continue
         lead = text[: m.start()].strip().lower().split()
-        first = not lead or lead[-1] in ("i", "we", "eu", "nós", "e", "and", "also", "já", "gente", "just") or portuguese.first_person(m.group().split()[0]) is not None
+        first = (
+            not lead
+            or lead[-1] in ("i", "we", "eu", "nós", "e", "and", "also", "já", "gente", "just")
+            or portuguese.first_person(m.group().split()[0]) is not None
+        )
         if not first:
             continue
         for name in [m["name"], *find_names(m["more"] or "", state.known_names())]:
@@ -132,7 +150,12 @@ def role_fact(name: str, word: str, role: Role, owner: str, state: Reading) -> N
     state.meet(name, role.kind, gender=role.gender)
     state.role_holders[role.english] = name
     if role.kind == "pet":
-        text = f"{owner} tem {'uma' if word.lower().endswith('a') or role.gender == 'f' else 'um'} {word} chamad{'a' if role.gender == 'f' else 'o'} {name}" if state.lang == "pt" else f"{owner} has {'an' if word[0] in 'aeiou' else 'a'} {word} called {name}"
+        text = (
+            f"{owner} tem {'uma' if word.lower().endswith('a') or role.gender == 'f' else 'um'} {word} "
+            f"chamad{'a' if role.gender == 'f' else 'o'} {name}"
+            if state.lang == "pt"
+            else f"{owner} has {'an' if word[0] in 'aeiou' else 'a'} {word} called {name}"
+        )
         state.add(Fact(owner, text, category="relationship_change"))
     else:
         state.add(Fact(name, role_sentence(name, word, owner, state.lang), category="relationship_change"))
@@ -140,21 +163,40 @@ def role_fact(name: str, word: str, role: Role, owner: str, state: Reading) -> N
 
 
 _OWN_NAME = re.compile(
-    rf"^(?:(?:[Mm]y (?:full )?name(?: is|'s)|[Mm]eu nome(?: completo)? é|(?:[Ee]u )?[Mm]e chamo|I(?: am|'m) called|I(?: am|'m) named|[Aa]qui é (?:o|a)) (?P<name>{NAME}|{_ANY_CASE}(?: {_ANY_CASE})?)"
+    rf"^(?:(?:[Mm]y (?:full )?name(?: is|'s)|[Mm]eu nome(?: completo)? é|(?:[Ee]u )?[Mm]e chamo|I(?: am"
+    rf"|'m) called|I(?: am|'m) named|[Aa]qui é (?:o|a)) (?P<name>{NAME}|{_ANY_CASE}(?: {_ANY_CASE})?)"
     rf"|(?:I'm|I am|[Ss]ou [oa]|[Ee]u sou [oa]) (?P<intro>{NAME}))$"
 )
 _NICKNAME = re.compile(
-    rf"^(?:(?:[Pp]lease )?(?:(?:[Ee]verybody|[Ee]veryone|[Pp]eople|(?:[Mm]y |[Aa]ll my )?(?:[Ff]riends|[Ff]amily|colleagues)|[Tt]hey)(?: \w+ly| all| just)? calls? me|[Yy]ou can call me|[Cc]all me|I go by|[Mm]y nickname is|I'm known as|I am known as)"
-    rf"|(?:[Tt]odo mundo|[Tt]odos|[Oo]s amigos|[Mm]eus amigos|[Aa] família|[Mm]inha família|[Oo] pessoal|[Aa]s pessoas|a galera)? ?[Mm]e chamam? de|[Pp]odem? me chamar de|[Mm]eu apelido é|[Ss]ou conhecid[oa] como|(?:[Ee]les )?[Mm]e conhecem como) (?P<name>{NAME}|{_ANY_CASE})(?P<rest>.*)$"
+    rf"^(?:(?:[Pp]lease )?(?:(?:[Ee]verybody|[Ee]veryone|[Pp]eople|(?:[Mm]y |[Aa]ll my )?(?:[Ff]riends|[Ff]amily"
+    rf"|colleagues)|[Tt]hey)(?: \w+ly| all| just)? calls? me|[Yy]ou can call me|[Cc]all me|I go by"
+    rf"|[Mm]y nickname is|I'm known as|I am known as)"
+    rf"|(?:[Tt]odo mundo|[Tt]odos|[Oo]s amigos|[Mm]eus amigos|[Aa] família|[Mm]inha família|[Oo] pessoal"
+    rf"|[Aa]s pessoas|a galera)? ?[Mm]e chamam? de|[Pp]odem? me chamar de|[Mm]eu apelido é"
+    rf"|[Ss]ou conhecid[oa] como|(?:[Ee]les )?[Mm]e conhecem como) (?P<name>{NAME}|{_ANY_CASE})(?P<rest>.*)$"
 )
 _ROLE_CALLED = re.compile(
     rf"^(?:[oaOA] )?(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
-    rf"(?:'s (?:full )?name is| is (?:called|named)|'s called|,? (?:called|named)| is| se chama| chama-se| chama| tem o nome de| é(?: [oa])?) (?P<name>{NAME}|(?<=called ){_ANY_CASE}|(?<=chama ){_ANY_CASE}|(?<=name is ){_ANY_CASE})(?: \((?P<alias>{NAME})\))?$"
+    rf"(?:'s (?:full )?name is| is (?:called|named)|'s called|,? (?:called|named)| is| se chama| chama-se| chama"
+    rf"| tem o nome de| é(?: [oa])?) (?P<name>{NAME}|(?<=called ){_ANY_CASE}|(?<=chama ){_ANY_CASE}"
+    rf"|(?<=name is ){_ANY_CASE})(?: \((?P<alias>{NAME})\))?$"
 )
-_NAME_OF_ROLE = re.compile(rf"^(?:[Tt]he name of (?P<mine1>{_MINE}) (?P<role1>{_WORD}) is|[Oo] nome d[oa] (?P<mine2>{_MINE}) (?P<role2>{_WORD}) é) (?P<name>{NAME})$")
-_IS_ROLE = re.compile(rf"^(?:[oaOA] )?(?P<name>{NAME}) (?:is|'s|é)(?: [oa])? (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?$")
-_PET_IS = re.compile(rf"^[OoAa] (?P<role>{_WORD}) é [oa] (?P<name>{NAME})$|^[Tt]he (?P<role2>{_WORD}) is (?:called |named )?(?P<name2>{NAME})$")
-_NATIONALITY = re.compile(r"(?:ian|ean|ish|ese|can|german|french|greek|dutch|swiss|czech|thai|iraqi|pakistani|israeli|catholic|christian|muslim|jewish|buddhist|an)$")
+_NAME_OF_ROLE = re.compile(
+    rf"^(?:[Tt]he name of (?P<mine1>{_MINE}) (?P<role1>{_WORD}) is"
+    rf"|[Oo] nome d[oa] (?P<mine2>{_MINE}) (?P<role2>{_WORD}) é) (?P<name>{NAME})$"
+)
+_IS_ROLE = re.compile(
+    rf"^(?:[oaOA] )?(?P<name>{NAME}) (?:is|'s"
+    rf"|é)(?: [oa])? (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?$"
+)
+_PET_IS = re.compile(
+    rf"^[OoAa] (?P<role>{_WORD}) é [oa] (?P<name>{NAME})$|^[Tt]he (?P<role2>{_WORD}) is (?:called "
+    rf"|named )?(?P<name2>{NAME})$"
+)
+_NATIONALITY = re.compile(
+    r"(?:ian|ean|ish|ese|can|german|french|greek|dutch|swiss|czech|thai|iraqi|pakistani|israeli|catholic"
+    r"|christian|muslim|jewish|buddhist|an)$"
+)
 
 
 def read_naming(clause: str, state: Reading) -> bool:
@@ -174,7 +216,9 @@ def _own_name(clause: str, state: Reading) -> bool:
     state.meet(state.speaker, "person", aliases=() if fold(name) == fold(state.speaker) else (name,))
     state.subject = state.speaker
     if fold(name) != fold(state.speaker):
-        text = f"{state.speaker} se chama {name}" if state.lang == "pt" else f"{possessive(state.speaker)} name is {name}"
+        text = (
+            f"{state.speaker} se chama {name}" if state.lang == "pt" else f"{possessive(state.speaker)} name is {name}"
+        )
         state.add(Fact(state.speaker, text, category="biographical_milestone", attribute_key="person.name", value=name))
     return True
 
@@ -186,7 +230,11 @@ def _nickname(clause: str, state: Reading) -> bool:
     name = m["name"] if not m["name"].islower() else m["name"].capitalize()
     state.meet(state.speaker, "person", aliases=(name,))
     if state.lang == "pt":
-        text = f"{state.speaker} é conhecido como {name}" if "conhec" in plain(clause) else f"{state.speaker} é chamado de {name}"
+        text = (
+            f"{state.speaker} é conhecido como {name}"
+            if "conhec" in plain(clause)
+            else f"{state.speaker} é chamado de {name}"
+        )
     else:
         text = f"{state.speaker} is also called {name}"
     state.add(Fact(state.speaker, text, category="biographical_milestone", attribute_key="person.nickname", value=name))

@@ -33,16 +33,21 @@ _PROMPT = re.compile(
     r"|(?:voce|vc) e (?:um|uma|o|a)\b.{0,80}\b(?:assistente|agente|ia|robo|modelo|especialista)\b)"
 )
 _HEARTBEAT = re.compile(
-    r"^\W*(?:heartbeat(?:[_ ]ok)?|ping|pong|keep-?alive|health ?check|no_reply|ok)\W*$|\bheartbeat\.md\b|^\W*\[?heartbeat\b"
+    r"^\W*(?:heartbeat(?:[_ ]ok)?|ping|pong|keep-?alive|health ?check|no_reply|ok)\W*$|\bheartbeat\.md\b"
+    r"|^\W*\[?heartbeat\b"
 )
 _SECRETS = [
     re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.S),
-    re.compile(r"(?<![A-Za-z0-9])(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|AKIA|ASIA|AIza)[-_]?[A-Za-z0-9_\-]{12,}"),
+    re.compile(
+        r"(?<![A-Za-z0-9])(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|AKIA|ASIA"
+        r"|AIza)[-_]?[A-Za-z0-9_\-]{12,}"
+    ),
     re.compile(r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-.]{8,}"),
     re.compile(r"(?<!\d)(?:\d[ -]?){13,19}(?!\d)"),
     re.compile(r"(?<![A-Za-z0-9])(?=[A-Za-z0-9_\-]*\d)(?=[A-Za-z0-9_\-]*[A-Za-z])[A-Za-z0-9_\-]{24,}"),
     re.compile(
-        r"\b(?:password|passcode|senha|pin|api[ -]?key|token|secret|cvv)\b(?:\s+(?:is|[eé]|for|d[aoe]|[^\s:=]{1,15})){0,4}"
+        r"\b(?:password|passcode|senha|pin|api[ -]?key|token|secret|cvv)\b(?:\s+(?:is|[eé]|for|d[aoe]"
+        r"|[^\s:=]{1,15})){0,4}"
         r"\s*(?:[:=]|\bis\b|\b[eé](?=\s))\s*\S+",
         re.I,
     ),

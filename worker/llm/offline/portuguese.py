@@ -9,38 +9,42 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-_AR = """
+from worker.llm.offline.text import word_list, word_set
+
+_AR = word_list("""
 morar trabalhar gostar amar adorar odiar detestar comprar viajar casar mudar tocar falar estudar jogar ganhar usar
-tomar evitar ajudar pintar cantar dançar nadar caminhar cozinhar cuidar criar adotar acabar começar terminar chegar ficar
-voltar levar deixar passar entrar chamar achar pensar acreditar precisar pegar pagar gastar juntar guardar assinar
-contratar lançar fundar abandonar parar continuar tentar conversar ligar contar perguntar mandar enviar encontrar visitar
-conquistar completar aposentar formar separar divorciar namorar noivar apaixonar engravidar operar machucar quebrar curar
-tratar vacinar fumar almoçar jantar acordar levantar deitar descansar treinar pedalar pescar acampar plantar colecionar
-desenhar fotografar programar administrar gerenciar coordenar liderar ensinar lecionar pesquisar publicar apresentar
-participar organizar planejar preparar esperar desejar sonhar lembrar cortar lavar limpar arrumar consertar reformar alugar
-financiar emprestar doar trocar bancar montar instalar baixar testar virar tirar botar colocar fechar mostrar olhar escutar
-procurar buscar apoiar votar militar atuar estagiar empregar afastar perdoar brigar reclamar chorar gritar
-festejar comemorar celebrar convidar aceitar recusar negar confirmar cancelar marcar adiar matricular alcançar
-dominar praticar frequentar odiar suportar aguentar tolerar apreciar valorizar priorizar recomendar passear cursar prestar
-trancar largar completar faturar faltar custar pesar calçar adoçar temperar assar fritar tricotar costurar bordar
-meditar rezar orar congregar batizar enterrar velar herdar enfrentar superar melhorar piorar engordar cochilar
-roncar sonhar faxinar andar surfar escalar remar velejar patinar esquiar lutar malhar alongar
-""".split()
-_ER = """
-viver comer beber correr vender aprender conhecer nascer crescer escrever receber esquecer morrer torcer entender responder
-prometer meter parecer merecer agradecer oferecer descer escolher colher encher defender depender ofender prender temer dever
-vencer acontecer adoecer envelhecer emagrecer enlouquecer aparecer desaparecer permanecer obedecer eleger proteger sofrer
-mexer lamber varrer bater combater debater romper exercer estabelecer reconhecer fornecer esclarecer remeter atender estender
-pretender acender suspender render ferver resolver desenvolver devolver envolver mover converter perceber conceber preencher
-falecer enriquecer fortalecer inscrever descrever surpreender compreender
-""".split()
-_IR = """
-partir decidir abrir assistir desistir existir insistir dividir permitir discutir curtir subir cumprir dormir sentir mentir
-seguir conseguir preferir servir vestir repetir sugerir investir divertir fugir dirigir corrigir exigir fingir descobrir
-cobrir tossir engolir pedir medir ouvir despedir impedir demitir admitir transmitir garantir imprimir reunir unir punir
-produzir traduzir conduzir reduzir introduzir assumir resumir consumir aplaudir definir residir presidir aderir ferir
-construir contribuir distribuir possuir incluir concluir substituir destruir influir atrair cair sair trair esculpir competir
-""".split()
+tomar evitar ajudar pintar cantar dançar nadar caminhar cozinhar cuidar criar adotar acabar começar terminar chegar
+ficar voltar levar deixar passar entrar chamar achar pensar acreditar precisar pegar pagar gastar juntar guardar
+assinar contratar lançar fundar abandonar parar continuar tentar conversar ligar contar perguntar mandar enviar
+encontrar visitar conquistar completar aposentar formar separar divorciar namorar noivar apaixonar engravidar operar
+machucar quebrar curar tratar vacinar fumar almoçar jantar acordar levantar deitar descansar treinar pedalar pescar
+acampar plantar colecionar desenhar fotografar programar administrar gerenciar coordenar liderar ensinar lecionar
+pesquisar publicar apresentar participar organizar planejar preparar esperar desejar sonhar lembrar cortar lavar
+limpar arrumar consertar reformar alugar financiar emprestar doar trocar bancar montar instalar baixar testar virar
+tirar botar colocar fechar mostrar olhar escutar procurar buscar apoiar votar militar atuar estagiar empregar afastar
+perdoar brigar reclamar chorar gritar festejar comemorar celebrar convidar aceitar recusar negar confirmar cancelar
+marcar adiar matricular alcançar dominar praticar frequentar odiar suportar aguentar tolerar apreciar valorizar
+priorizar recomendar passear cursar prestar trancar largar completar faturar faltar custar pesar calçar adoçar
+temperar assar fritar tricotar costurar bordar meditar rezar orar congregar batizar enterrar velar herdar enfrentar
+superar melhorar piorar engordar cochilar roncar sonhar faxinar andar surfar escalar remar velejar patinar esquiar
+lutar malhar alongar
+""")
+_ER = word_list("""
+viver comer beber correr vender aprender conhecer nascer crescer escrever receber esquecer morrer torcer entender
+responder prometer meter parecer merecer agradecer oferecer descer escolher colher encher defender depender ofender
+prender temer dever vencer acontecer adoecer envelhecer emagrecer enlouquecer aparecer desaparecer permanecer obedecer
+eleger proteger sofrer mexer lamber varrer bater combater debater romper exercer estabelecer reconhecer fornecer
+esclarecer remeter atender estender pretender acender suspender render ferver resolver desenvolver devolver envolver
+mover converter perceber conceber preencher falecer enriquecer fortalecer inscrever descrever surpreender compreender
+""")
+_IR = word_list("""
+partir decidir abrir assistir desistir existir insistir dividir permitir discutir curtir subir cumprir dormir sentir
+mentir seguir conseguir preferir servir vestir repetir sugerir investir divertir fugir dirigir corrigir exigir fingir
+descobrir cobrir tossir engolir pedir medir ouvir despedir impedir demitir admitir transmitir garantir imprimir reunir
+unir punir produzir traduzir conduzir reduzir introduzir assumir resumir consumir aplaudir definir residir presidir
+aderir ferir construir contribuir distribuir possuir incluir concluir substituir destruir influir atrair cair sair
+trair esculpir competir
+""")
 
 # lemma: present 1s 3s 3p 1p, past 1s 3s 3p 1p, imperfect 3s 3p.
 _IRREGULAR = """
@@ -89,28 +93,43 @@ produzir produzo produz produzem produzimos produzi produziu produziram produzim
 traduzir traduzo traduz traduzem traduzimos traduzi traduziu traduziram traduzimos traduzia traduziam
 conduzir conduzo conduz conduzem conduzimos conduzi conduziu conduziram conduzimos conduzia conduziam
 """.strip().splitlines()
-_SHAPE = (("pres", 1, 1), ("pres", 3, 1), ("pres", 3, 2), ("pres", 1, 2), ("past", 1, 1), ("past", 3, 1), ("past", 3, 2),
-          ("past", 1, 2), ("imp", 3, 1), ("imp", 3, 2))  # fmt: skip
+_SHAPE = (
+    ("pres", 1, 1),
+    ("pres", 3, 1),
+    ("pres", 3, 2),
+    ("pres", 1, 2),
+    ("past", 1, 1),
+    ("past", 3, 1),
+    ("past", 3, 2),
+    ("past", 1, 2),
+    ("imp", 3, 1),
+    ("imp", 3, 2),
+)
 # First person plural forms in -amos/-emos/-imos are present and past at once; for these verbs they tell a state.
-_STATES = frozenset(
-    "morar trabalhar gostar amar adorar odiar detestar estudar falar viver ter ser estar usar namorar torcer preferir "
-    "frequentar evitar precisar curtir cuidar criar fumar beber".split()
+_STATES = word_set(
+    "morar trabalhar gostar amar adorar odiar detestar estudar falar viver ter ser estar usar namorar torcer "
+    "preferir frequentar evitar precisar curtir cuidar criar fumar beber"
 )
 # Colloquial short forms of estar.
-_SPOKEN = {"tô": ("estar", "pres", 1), "tá": ("estar", "pres", 3), "tão": ("estar", "pres", 3), "tava": ("estar", "imp", 3)}
+_SPOKEN = {
+    "tô": ("estar", "pres", 1),
+    "tá": ("estar", "pres", 3),
+    "tão": ("estar", "pres", 3),
+    "tava": ("estar", "imp", 3),
+}
 
 # Words at the head of a clause that end like a verb and are none.
-NOT_VERBS = frozenset(
-    "quando quanto tudo todo isso aquilo isto claro certo obrigado obrigada mesmo muito pouco novo bonito lindo otimo pessimo "
-    "perfeito combinado beleza aqui ali ai oi hoje foi sei nao como no so ano mes lado dado modo jeito medo tempo trabalho "
-    "caso seguro logo cedo tarde segundo primeiro ultimo proximo unico meio cerca fato vamos lei rei dei "
-    "outro outra sobre quase nunca sempre".split()
+NOT_VERBS = word_set(
+    "quando quanto tudo todo isso aquilo isto claro certo obrigado obrigada mesmo muito pouco novo bonito lindo "
+    "otimo pessimo perfeito combinado beleza aqui ali ai oi hoje foi sei nao como no so ano mes lado dado modo "
+    "jeito medo tempo trabalho caso seguro logo cedo tarde segundo primeiro ultimo proximo unico meio cerca fato "
+    "vamos lei rei dei outro outra sobre quase nunca sempre"
 ) - {"foi", "sei", "dei", "como", "trabalho", "caso"}
-ADVERBS = frozenset(
-    "não nao nunca já ja sempre também tambem só so ainda mal realmente finalmente acabei hoje ontem agora atualmente "
-    "recentemente simplesmente quase até ate nem geralmente normalmente raramente jamais enfim".split()
+ADVERBS = word_set(
+    "não nao nunca já ja sempre também tambem só so ainda mal realmente finalmente acabei hoje ontem agora "
+    "atualmente recentemente simplesmente quase até ate nem geralmente normalmente raramente jamais enfim"
 ) - {"acabei"}
-CLITICS = frozenset("me se te lhe nos o a os as lhes".split())
+CLITICS = word_set("me se te lhe nos o a os as lhes")
 
 
 class Form(NamedTuple):
@@ -140,12 +159,31 @@ def _first_present(stem: str) -> str:
 def _regular(lemma: str) -> list[str]:
     stem = lemma[:-2]
     if lemma.endswith("ar"):
-        return [stem + "o", stem + "a", stem + "am", stem + "amos", _first_past(stem, "ei"), stem + "ou", stem + "aram",
-                stem + "amos", stem + "ava", stem + "avam"]  # fmt: skip
+        return [
+            stem + "o",
+            stem + "a",
+            stem + "am",
+            stem + "amos",
+            _first_past(stem, "ei"),
+            stem + "ou",
+            stem + "aram",
+            stem + "amos",
+            stem + "ava",
+            stem + "avam",
+        ]
     theme = lemma[-2]
-    return [_first_present(stem), stem + "e", stem + "em", stem + theme + "mos", stem + "i",
-            stem + ("eu" if theme == "e" else "iu"), stem + theme + "ram", stem + theme + "mos", stem + "ia",
-            stem + "iam"]  # fmt: skip
+    return [
+        _first_present(stem),
+        stem + "e",
+        stem + "em",
+        stem + theme + "mos",
+        stem + "i",
+        stem + ("eu" if theme == "e" else "iu"),
+        stem + theme + "ram",
+        stem + theme + "mos",
+        stem + "ia",
+        stem + "iam",
+    ]
 
 
 @cache
@@ -202,14 +240,23 @@ def _third(word: str, readings: list[Form]) -> str:
 def _guess(word: str) -> str | None:
     if len(word) < 4:
         return None
-    for ending, spelt in (("guei", "gou"), ("quei", "cou"), ("cei", "çou"), ("ei", "ou"), ("eio", "eia"), ("aí", "aiu")):
+    for ending, spelt in (
+        ("guei", "gou"),
+        ("quei", "cou"),
+        ("cei", "çou"),
+        ("ei", "ou"),
+        ("eio", "eia"),
+        ("aí", "aiu"),
+    ):
         if word.endswith(ending):
             return word[: -len(ending)] + spelt
     if word.endswith(("ci", "di", "ti", "li", "vi", "ri", "gui", "mi")):
         return word[:-1] + ("eu" if word.endswith(("ci", "ndi", "rdi")) else "iu")
     if word.endswith("ço"):
         return word[:-2] + "ce" if word.endswith("eço") else word[:-1] + "a"
-    if word.endswith("o") and not word.endswith(("ão", "ado", "ido", "oso", "ento", "eiro", "ismo", "ico", "inho", "ário")):
+    if word.endswith("o") and not word.endswith(
+        ("ão", "ado", "ido", "oso", "ento", "eiro", "ismo", "ico", "inho", "ário")
+    ):
         return word[:-1] + "a"
     if word.endswith("amos"):
         return word[:-4] + "ou"
@@ -223,7 +270,18 @@ def is_unreal(word: str) -> bool:
         stem = word[: -len(ending)]
         if word.endswith(ending) and len(stem) > 1 and stem + put in lemmas and (put or stem.endswith("r")):
             return word not in ("seria", "esse")
-    return word in ("fosse", "tivesse", "pudesse", "fizesse", "estivesse", "seria", "teria", "faria", "soubesse", "quisesse")
+    return word in (
+        "fosse",
+        "tivesse",
+        "pudesse",
+        "fizesse",
+        "estivesse",
+        "seria",
+        "teria",
+        "faria",
+        "soubesse",
+        "quisesse",
+    )
 
 
 def third_person(word: str) -> bool:
@@ -232,8 +290,8 @@ def third_person(word: str) -> bool:
 
 
 def past(word: str) -> bool:
-    """Whether a word is a past tense form."""
-    return any(form.tense == "past" for form in known(word))
+    """Whether a word is a past tense form and nothing else."""
+    return bool(known(word)) and all(form.tense == "past" for form in known(word))
 
 
 def lemma(word: str) -> str:
@@ -244,7 +302,9 @@ def lemma(word: str) -> str:
 
 def plural(form: Form) -> str:
     """The third person plural in the tense of ``form``."""
-    tense = "past" if form.lemma not in _STATES and form.tense == "pres" and not _distinct_past(form.lemma) else form.tense
+    tense = (
+        "past" if form.lemma not in _STATES and form.tense == "pres" and not _distinct_past(form.lemma) else form.tense
+    )
     return _tables()[1][form.lemma][{"pres": 2, "past": 6, "imp": 9}[tense]]
 
 

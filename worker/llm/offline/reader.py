@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 from worker.llm.offline import naming, noise
 from worker.llm.offline.dates import find_date
 from worker.llm.offline.edges import note_edges
-from worker.llm.offline.frames import frame_of
+from worker.llm.offline.frames import Frame, frame_of
+from worker.llm.offline.names import capitalise_known, find_names
 from worker.llm.offline.roles import role_of
-from worker.llm.offline.sentences import addresses_reader, language, split_clauses, split_sentences, states, without_fillers
+from worker.llm.offline.sentences import (
+    addresses_reader,
+    language,
+    split_clauses,
+    split_sentences,
+    states,
+    without_fillers,
+)
 from worker.llm.offline.state import Fact, Reading
 from worker.llm.offline.subjects import Told, settle
 from worker.llm.offline.text import fold, plain, squeeze, words
 
 _OPENERS = re.compile(
-    r"^(?:(?:and|but|so|well|also|oh|ah|hey|hi|hello|ok|okay|yes|yeah|no|actually|btw|by the way|in fact|honestly|anyway|fyi|correction|"
+    r"^(?:(?:and|but|so|well|also|oh|ah|hey|hi|hello|ok|okay|yes|yeah|no|actually|btw|by the way|in fact"
+    r"|honestly|anyway|fyi|correction|"
     r"sorry|thanks|to be honest|good news|bad news|"
-    r"e|mas|entao|bom|ah|oi|ola|olha|olha isso|ei|gente|sim|nao|na verdade|alias|pois e|alem disso|inclusive|correcao|desculpa|ok|bem|"
-    r"sabe|so que|porque|pois|because|although|though|while|embora|enquanto|since|then|depois|yet|or|um dia|enfim|por sinal)"
-    r"(?:,|!|:|\s-)+\s*|(?:and then|and|but|so|because|although|though|yet|also|actually|in fact|e depois|mas|porque|pois|na verdade|alias|alem disso|entao|e) +)",
+    r"e|mas|entao|bom|ah|oi|ola|olha|olha isso|ei|gente|sim|nao|na verdade|alias|pois e|alem disso|inclusive"
+    r"|correcao|desculpa|ok|bem|"
+    r"sabe|so que|porque|pois|because|although|though|while|embora|enquanto|since|then|depois|yet|or|um dia"
+    r"|enfim|por sinal)"
+    r"(?:,|!|:|\s-)+\s*|(?:and then|and|but|so|because|although|though|yet|also|actually|in fact"
+    r"|i meant(?: that)?|i mean|(?:eu )?quis dizer(?: que)?|quero dizer(?: que)?|e depois|mas|porque|pois"
+    r"|na verdade|alias|alem disso|entao|e) +)",
 )
 _LABEL = re.compile(r"^[\w ]{1,24}: +(?=\S)")
 _HEDGES = (
-    (re.compile(r"^(?:i (?:think|believe|guess|suppose|feel like)|(?:eu )?(?:acho|creio|acredito|penso)(?: que)|parece que|it seems(?: that)?|apparently|"
+    (re.compile(r"^(?:i (?:think|believe|guess|suppose|feel like)|(?:eu )?(?:acho|creio|acredito|penso)(?: que)"
+                r"|parece que|it seems(?: that)?|apparently|"
                 r"aparentemente|pelo jeito|acho que)(?: that)?,? +"), "weak_inference"),
-    (re.compile(r"^(?:maybe|perhaps|talvez|possibly|provavelmente|probably|quem sabe|i'm not sure but|nao tenho certeza,? mas) *,? *"), "speculation"),
+    (re.compile(r"^(?:maybe|perhaps|talvez|possibly|provavelmente|probably|quem sabe|i'm not sure but"
+                r"|nao tenho certeza,? mas) *,? *"), "speculation"),
 )  # fmt: skip
 _REPORT = re.compile(
-    r"^(?P<who>.{1,60}?) (?:just |also |ja |also )?(?:(?:told|tells) (?:me|us)|said(?: to me)?|says|mentioned(?: to me)?|announced|confirmed|revealed|"
-    r"(?:me )?(?:contou|disse|falou|avisou|confirmou|revelou|comentou|diz)(?: pra mim| para mim)?)(?:,? (?:that|que)\b| (?=(?:she|he|ela|ele|they|it)\b)),? *(?P<what>.+)$"
+    r"^(?P<who>.{1,60}?) (?:just |also |ja |also )?(?:(?:told|tells) (?:me|us)|said(?: to me)?|says"
+    r"|mentioned(?: to me)?|announced|confirmed|revealed|"
+    r"(?:me )?(?:contou|disse|falou|avisou|confirmou|revelou|comentou|diz)(?: pra mim| para mim)?)(?:,? (?:that"
+    r"|que)\b| (?=(?:she|he|ela|ele|they|it)\b)),? *(?P<what>.+)$"
 )
 _DOUBLE_NEGATION = re.compile(r"^nao (?:e|foi) que\b|^it's not that\b|^it is not that\b|^not that\b")
 _INNER_UNSURE = re.compile(r"\b(?:might|may be|could be|talvez|maybe|perhaps|possibly|quem sabe)\b")
@@ -55,6 +73,7 @@ def _read_sentence(sentence: str, state: Reading) -> None:
     body = squeeze(sentence)
     if state.lang == "en":
         body = re.sub(r"^i\b", "I", body)
+    body = capitalise_known(body)
     role_phrases = naming.group_names(body, state)
     body = role_phrases.text
     before = len(state.facts)
@@ -67,6 +86,8 @@ def _bare(clause: str) -> str:
     """The clause without discourse markers at its head ("well,", "na verdade") and without a label ("turn two:")."""
     while True:
         folded = plain(clause)
+        if clause[:1] in "éÉ":  # "é" is a verb, "e" a conjunction: folding must not confuse them
+            return clause
         match = _OPENERS.match(folded) or (_LABEL.match(folded) if folded.count(":") == 1 else None)
         if not match or not clause[match.end() :].strip():
             return clause
@@ -81,8 +102,9 @@ def _read_clause(clause: str, state: Reading, *, continues: bool) -> None:
             clause, level = clause[m.end() :], hedge
     if continues and (not states(clause) or not clause):
         return
-    if not clause or addresses_reader(clause) or _INNER_UNSURE.search(fold(clause)) and level == "explicit_statement":
+    if not clause or addresses_reader(clause) or (_INNER_UNSURE.search(fold(clause)) and level == "explicit_statement"):
         return
+    clause = _date_last(clause, state)
     state.level = level
     if naming.read_naming(clause, state):
         return
@@ -93,8 +115,21 @@ def _read_clause(clause: str, state: Reading, *, continues: bool) -> None:
         _keep(told, state)
 
 
+def _date_last(clause: str, state: Reading) -> str:
+    """ "Ontem assinei o contrato" as "assinei o contrato ontem": then the subject and its verb stand first."""
+    dated = find_date(clause, state.today or _SOME_DAY)
+    lead = re.match(r"^(?:on |in |em |no |na )?$", plain(clause)[: dated.start].lower()) if dated else None
+    if dated is None or lead is None or len(clause) - dated.end < 4:
+        return clause
+    when, rest = clause[: dated.end].strip(), clause[dated.end :].strip(" ,")
+    return f"{rest} {when[0].lower() + when[1:] if not when[:1].isdigit() else when}"
+
+
+_SOME_DAY = date(2000, 1, 3)  # only to find where a date stands when the message has none
+
+
 def _read_report(clause: str, state: Reading) -> bool:
-    """"Selma told me that she is moving": what is told is about Selma, not about the speaker."""
+    """ "Selma told me that she is moving": what is told is about Selma, not about the speaker."""
     m = _REPORT.match(plain(clause))
     if not m:
         return False
@@ -105,12 +140,26 @@ def _read_report(clause: str, state: Reading) -> bool:
     state.subject = teller.subject
     if re.match(r"^(?:he|she|ele|ela)\b", what, re.I):
         what = re.sub(r"^\w+", lambda _m: teller.shown, what, count=1)
-        told: Told | None = Told(teller.subject, teller.shown, what[len(teller.shown) :].strip().replace("'s ", "is ", 1) if what[len(teller.shown) :].startswith("'s ") else what[len(teller.shown) :].strip())
+        told: Told | None = Told(
+            teller.subject,
+            teller.shown,
+            what[len(teller.shown) :].strip().replace("'s ", "is ", 1)
+            if what[len(teller.shown) :].startswith("'s ")
+            else what[len(teller.shown) :].strip(),
+        )
     else:
         told = settle(what, state, continues=True)
     if told is not None and told.subject:
         _keep(told, state)
     return True
+
+
+def _attribute(frame: Frame, state: Reading) -> tuple[str | None, str | None]:
+    """The attribute's key and value: the bare name where the value is a named thing; none where it should be one."""
+    if frame.kind.target not in ("place", "organization", "person") or frame.kind.name in ("name", "nickname"):
+        return frame.kind.attribute, frame.value
+    names = find_names(frame.value, state.known_names())
+    return (frame.kind.attribute, names[0]) if names else (None, None)
 
 
 def _keep(told: Told, state: Reading) -> None:
@@ -129,7 +178,7 @@ def _keep(told: Told, state: Reading) -> None:
     if dated and not (frame and frame.kind.name == "age" and dated.precision == "year"):
         fact.event_date, fact.precision = dated.iso, dated.precision
     if frame and frame.kind.attribute and not frame.negative and not frame.ended and told.shown == told.subject:
-        fact.attribute_key, fact.value = frame.kind.attribute, frame.value
+        fact.attribute_key, fact.value = _attribute(frame, state)
     if fold(told.subject) == fold(state.speaker):
         state.meet(state.speaker, "person")
     elif role_of(told.subject) is None:

@@ -13,14 +13,51 @@ Json = dict[str, Any]
 
 # Short forms that share no beginning with the name; both directions.
 _SHORT = {
-    "bob": "robert roberto", "bill": "william", "will": "william", "dick": "richard", "jim": "james", "jack": "john", "peggy": "margaret",
-    "liz": "elizabeth", "beth": "elizabeth", "kate": "katherine catherine", "tony": "anthony antonio", "ted": "edward theodore", "meg": "margaret",
-    "ze": "jose", "zeca": "jose", "chico": "francisco", "tonho": "antonio", "toninho": "antonio", "bia": "beatriz", "duda": "eduarda eduardo",
-    "dudu": "eduardo", "guto": "augusto gustavo", "beto": "roberto alberto humberto", "nando": "fernando", "malu": "maria", "lu": "luciana luiza lucia",
-    "gui": "guilherme", "guili": "guilherme", "rafa": "rafael rafaela", "caca": "carlos caio", "tati": "tatiana", "cris": "cristina cristiane",
-    "mari": "mariana marina", "leo": "leonardo leandro", "lia": "amelia", "nina": "marina carolina", "gabi": "gabriela", "xande": "alexandre",
-    "dani": "daniel daniela", "ju": "juliana julia", "pedrinho": "pedro", "mike": "michael", "dave": "david", "alex": "alexander alexandre alexandra",
-}  # fmt: skip
+    "bob": "robert roberto",
+    "bill": "william",
+    "will": "william",
+    "dick": "richard",
+    "jim": "james",
+    "jack": "john",
+    "peggy": "margaret",
+    "liz": "elizabeth",
+    "beth": "elizabeth",
+    "kate": "katherine catherine",
+    "tony": "anthony antonio",
+    "ted": "edward theodore",
+    "meg": "margaret",
+    "ze": "jose",
+    "zeca": "jose",
+    "chico": "francisco",
+    "tonho": "antonio",
+    "toninho": "antonio",
+    "bia": "beatriz",
+    "duda": "eduarda eduardo",
+    "dudu": "eduardo",
+    "guto": "augusto gustavo",
+    "beto": "roberto alberto humberto",
+    "nando": "fernando",
+    "malu": "maria",
+    "lu": "luciana luiza lucia",
+    "gui": "guilherme",
+    "guili": "guilherme",
+    "rafa": "rafael rafaela",
+    "caca": "carlos caio",
+    "tati": "tatiana",
+    "cris": "cristina cristiane",
+    "mari": "mariana marina",
+    "leo": "leonardo leandro",
+    "lia": "amelia",
+    "nina": "marina carolina",
+    "gabi": "gabriela",
+    "xande": "alexandre",
+    "dani": "daniel daniela",
+    "ju": "juliana julia",
+    "pedrinho": "pedro",
+    "mike": "michael",
+    "dave": "david",
+    "alex": "alexander alexandre alexandra",
+}
 _DIMINUTIVE = re.compile(r"(?:z?inh[oa]|it[oa]|z[aã]o)$")
 
 
@@ -32,7 +69,13 @@ def resolve(payload: Mapping[str, Any]) -> Json:
             continue
         number = entry.get("number")
         chosen, reason = _choose(entry)
-        out.append({"name_number": number if isinstance(number, int) else position, "reason": reason, "candidate_number": chosen})
+        out.append(
+            {
+                "name_number": number if isinstance(number, int) else position,
+                "reason": reason,
+                "candidate_number": chosen,
+            }
+        )
     return {"resolutions": out}
 
 
@@ -80,7 +123,11 @@ def fit(a: str, b: str) -> int:
 
 
 def _parts(name: str) -> list[str]:
-    return [p for p in (fold(w).strip(".") for w in words(name)) if p not in ("de", "da", "do", "dos", "das", "of", "the", "mr", "mrs", "ms", "dr", "dra", "sra", "dona")]
+    return [
+        p
+        for p in (fold(w).strip(".") for w in words(name))
+        if p not in ("de", "da", "do", "dos", "das", "of", "the", "mr", "mrs", "ms", "dr", "dra", "sra", "dona")
+    ]
 
 
 def _guards(parts: list[str]) -> set[str]:
@@ -102,7 +149,7 @@ def _token(short: str, long: str) -> bool:
 
 
 def _initials(short: list[str], long: list[str]) -> bool:
-    """"J. Silva" was handled by token; this is "IBM" for "International Business Machines"."""
+    """ "J. Silva" was handled by token; this is "IBM" for "International Business Machines"."""
     return len(short) == 1 and len(long) > 1 and 2 <= len(short[0]) <= 6 and short[0] == "".join(p[0] for p in long)
 
 

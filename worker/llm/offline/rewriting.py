@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from worker.llm.offline import english, portuguese
+from worker.llm.offline.text import word_set
 
 _CONTRACTED = re.compile(r"\b(I|we|he|she|it|they|who|there|that)'(m|s|re|ve|ll|d)\b", re.I)
 
@@ -23,12 +24,12 @@ def _english_own(text: str, speaker: str) -> str:
         (r"\b(?:mine|ours)\b", "theirs"), (r"\b(?:myself|ourselves)\b", "themselves"), (r"\bus\b", "them"),
         (r"\bme\b", speaker), (r"\bwe\b", "they"),
     ):  # fmt: skip
-        text = re.sub(pattern, lambda _m, put=put: put, text, flags=re.I if pattern != r"\bus\b" else 0)
+        text = re.sub(pattern, put.replace("\\", r"\\"), text, flags=re.I if pattern != r"\bus\b" else 0)
     return text
 
 
 def _english_inner_i(text: str, speaker: str) -> str:
-    """"when I was a child" inside a sentence: the name and the verb's third person."""
+    """ "when I was a child" inside a sentence: the name and the verb's third person."""
     out: list[str] = []
     tokens = re.sub(r"\b[Ii]'(m|ve|ll|d)\b", r"I '\1", text).split()
     index = 0
@@ -83,7 +84,11 @@ def portuguese_predicate(rest: str, speaker: str, *, guess: bool) -> str | None:
     return " ".join([*head, third, _portuguese_own(tail, speaker)]).strip()
 
 
-_INNER_VERB = re.compile(r"\b(que|quando|porque|onde|enquanto|pois|como|e|mas)( eu)?((?: não| nunca| já| sempre| também)*)( me)? ([^\W\d_]+)", re.I)
+_INNER_VERB = re.compile(
+    r"\b(que|quando|porque|onde|enquanto|pois|como|e|mas)( eu)?((?: não| nunca| já| sempre"
+    r"| também)*)( me)? ([^\W\d_]+)",
+    re.I,
+)
 
 
 def _portuguese_own(text: str, speaker: str) -> str:
@@ -99,13 +104,13 @@ def _portuguese_own(text: str, speaker: str) -> str:
         (r"\b(?:minhas|nossas)\b", "suas"), (r"\bcomigo\b", f"com {speaker}"), (r"\bconosco\b", f"com {speaker}"),
         (r"\bmim\b", speaker), (r"\bme\b", "se"), (r"\beu\b", speaker),
     ):  # fmt: skip
-        text = re.sub(pattern, lambda _m, put=put: put, text, flags=re.I)
+        text = re.sub(pattern, put.replace("\\", r"\\"), text, flags=re.I)
     return text
 
 
-_TO_SOMEBODY = frozenset(
-    "ligar contar dizer dar falar escrever mandar enviar emprestar ensinar pedir vender mostrar perguntar responder pagar trazer "
-    "oferecer prometer dever apresentar comprar".split()
+_TO_SOMEBODY = word_set(
+    "ligar contar dizer dar falar escrever mandar enviar emprestar ensinar pedir vender mostrar perguntar "
+    "responder pagar trazer oferecer prometer dever apresentar comprar"
 )
 
 
@@ -121,21 +126,35 @@ def portuguese_other(text: str, speaker: str) -> str:
 
     text = re.sub(r"((?:^|\s)(?:não |nunca |já |também |sempre )?)(?<!\w)me ([^\W\d_]+)", dative, text, flags=re.I)
     text = owned(text, speaker)
-    for pattern, put in ((r"\bcomigo\b", f"com {speaker}"), (r"\bmim\b", speaker), (r"\bcom a gente\b", f"com {speaker}")):
-        text = re.sub(pattern, lambda _m, put=put: put, text, flags=re.I)
+    for pattern, put in (
+        (r"\bcomigo\b", f"com {speaker}"),
+        (r"\bmim\b", speaker),
+        (r"\bcom a gente\b", f"com {speaker}"),
+    ):
+        text = re.sub(pattern, put.replace("\\", r"\\"), text, flags=re.I)
     return text.strip()
 
 
 _OWNED = re.compile(
-    r"(?P<lead>\b(?:[oa]s?|d[oa]s?|n[oa]s?|pel[oa]s?|aos?|à|às) )?\b(?P<mine>meu|minha|meus|minhas|nosso|nossa|nossos|nossas)\b "
+    r"(?P<lead>\b(?:[oa]s?|d[oa]s?|n[oa]s?|pel[oa]s?|aos?|à|às) )?\b(?P<mine>meu|minha|meus|minhas|nosso|nossa"
+    r"|nossos|nossas)\b "
     r"(?P<noun>[^\W\d_]+(?: (?:favorit[ao]|preferid[ao]|mais (?:velh|nov)[ao]|nov[ao]|antig[ao]|predilet[ao])s?)?)",
     re.I,
 )
-_ARTICLE = {"meu": "o", "nosso": "o", "minha": "a", "nossa": "a", "meus": "os", "nossos": "os", "minhas": "as", "nossas": "as"}
+_ARTICLE = {
+    "meu": "o",
+    "nosso": "o",
+    "minha": "a",
+    "nossa": "a",
+    "meus": "os",
+    "nossos": "os",
+    "minhas": "as",
+    "nossas": "as",
+}
 
 
 def owned(text: str, speaker: str) -> str:
-    """"minha cor favorita" as "a cor favorita de Bruna"."""
+    """ "minha cor favorita" as "a cor favorita de Bruna"."""
 
     def put(match: re.Match[str]) -> str:
         lead = match["lead"] or _ARTICLE[match["mine"].lower()] + " "
@@ -145,5 +164,6 @@ def owned(text: str, speaker: str) -> str:
 
 
 def expand_contractions(clause: str) -> str:
-    """"I'm", "she's" as two words, so that the subject and its verb stand apart."""
+    """ "I'm", "she's" as two words, so that the subject and its verb stand apart."""
+    clause = re.sub(r"\b([^\W\d_]+)'s (?=(?:an?|the|not|very|in|at|from|so|also|now|still)\b)", r"\1 's ", clause)
     return _CONTRACTED.sub(lambda m: f"{m[1]} '{m[2]}", clause)

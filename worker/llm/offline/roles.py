@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from worker.llm.offline.text import fold
+from worker.llm.offline.text import fold, word_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,8 @@ partner_of = girlfriend girlfriend:f namorada:f
 partner_of = boyfriend boyfriend:m namorado:m
 partner_of = partner partner companheiro:m companheira:f parceiro:m parceira:f
 partner_of = fiancé fiance:m fiancee:f noivo:m noiva:f
-former_partner_of = ex ex ex-wife:f ex-husband:m ex-girlfriend:f ex-boyfriend:m ex-mulher:f ex-marido:m ex-namorada:f ex-namorado:m ex-esposa:f
+former_partner_of = ex ex ex-wife:f ex-husband:m ex-girlfriend:f ex-boyfriend:m
+former_partner_of = ex ex-mulher:f ex-marido:m ex-namorada:f ex-namorado:m ex-esposa:f
 parent_of > mother mother:f mom:f mum:f mama:f mae:f mamae:f
 parent_of > father father:m dad:m pai:m papai:m
 parent_of > stepfather stepfather:m padrasto:m
@@ -109,14 +110,28 @@ def _build() -> dict[str, Role]:
 
 
 ROLES = _build()
-ADJECTIVES = frozenset(
-    "best older younger elder little big eldest youngest oldest dear late new old current former good close only middle twin "
-    "oldest first second great longtime childhood black white grey gray brown orange rescue "
-    "melhor melhores grande velho velha novo nova antigo antiga querido querida atual falecido falecida mais ultimo ultima "
-    "unico unica primeiro primeira segundo segunda pequeno pequena bom boa".split()
+ADJECTIVES = word_set(
+    "best older younger elder little big eldest youngest oldest dear late new old current former good close only "
+    "middle twin oldest first second great longtime childhood black white grey gray brown orange rescue melhor "
+    "melhores grande velho velha novo nova antigo antiga querido querida atual falecido falecida mais ultimo "
+    "ultima unico unica primeiro primeira segundo segunda pequeno pequena bom boa"
 )
-TRAILING = ("mais velho", "mais velha", "mais novo", "mais nova", "do meio", "caçula", "de infância", "de trabalho", "da faculdade",
-            "de faculdade", "from work", "from college", "from school", "from university")  # fmt: skip
+TRAILING = (
+    "mais velho",
+    "mais velha",
+    "mais novo",
+    "mais nova",
+    "do meio",
+    "caçula",
+    "de infância",
+    "de trabalho",
+    "da faculdade",
+    "de faculdade",
+    "from work",
+    "from college",
+    "from school",
+    "from university",
+)
 
 
 def role_of(word: str) -> Role | None:
@@ -125,7 +140,15 @@ def role_of(word: str) -> Role | None:
     if lowered in ("avó", "vovó", "avô", "vovô"):  # only the accent tells grandmother from grandfather
         return ROLES["avo_f" if lowered.endswith("ó") else "avo"]
     folded = fold(word)
-    irregular = {"children": "child", "irmaos": "irmao", "irmas": "irma", "wives": "wife", "pais": "pai", "caes": "cao", "puppies": "puppy"}
+    irregular = {
+        "children": "child",
+        "irmaos": "irmao",
+        "irmas": "irma",
+        "wives": "wife",
+        "pais": "pai",
+        "caes": "cao",
+        "puppies": "puppy",
+    }
     folded = irregular.get(folded, folded)
     return ROLES.get(folded) or (ROLES.get(folded[:-1]) if folded.endswith("s") and len(folded) > 3 else None)
 
@@ -133,4 +156,6 @@ def role_of(word: str) -> Role | None:
 def is_plural(word: str) -> bool:
     """Whether a role word names several."""
     folded = fold(word)
-    return folded in ("children", "irmaos", "pais", "caes", "puppies", "wives") or (folded not in ROLES and folded.endswith("s"))
+    return folded in ("children", "irmaos", "pais", "caes", "puppies", "wives") or (
+        folded not in ROLES and folded.endswith("s")
+    )

@@ -105,11 +105,11 @@ class Reading:
         self.things.append(thing)
         return thing.name
 
-    def last_person(self, gender: str) -> str | None:
+    def last_person(self, gender: str, *, other_than: str = "") -> str | None:
         """The person last named before a pronoun, in this message, then in the recent ones."""
         for thing in (*reversed(self.things), *reversed(self.context)):
-            is_speaker = fold(thing.name) == fold(self.speaker)
-            if thing.kind in ("person", "pet") and not is_speaker and thing.gender in ("", gender):
+            excluded = fold(thing.name) in (fold(self.speaker), fold(other_than))
+            if thing.kind in ("person", "pet") and not excluded and thing.gender in ("", gender):
                 return thing.name
         return None
 

@@ -1,4 +1,4 @@
-"""Who a clause is about: the speaker, a named thing, somebody's wife, a pronoun, or whoever the last clause was about."""
+"""Who a clause is about: the speaker, a named thing, somebody's wife, a pronoun, or the last clause's subject."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from worker.llm.offline import english, portuguese, rewriting
 from worker.llm.offline.names import NAME, is_name_word, kind_of, trim
 from worker.llm.offline.roles import ADJECTIVES, TRAILING, Role, role_of
-from worker.llm.offline.state import Reading, possessive
+from worker.llm.offline.sentences import has_verb
+from worker.llm.offline.state import Fact, Reading, possessive, role_edge, role_sentence
 from worker.llm.offline.text import fold, words
 
 _ADJ = "(?:" + "|".join(sorted(ADJECTIVES, key=len, reverse=True)) + ")"
@@ -37,7 +38,18 @@ def settle(clause: str, state: Reading, *, continues: bool) -> Told | None:
     ``continues``: the clause follows another one of its sentence, so its subject may be left out.
     """
     clause = rewriting.expand_contractions(clause)
-    readers = (_caseless, _with_speaker, _speaker, _role, _somebodys_role, _thing_of_speaker, _pronoun, _named, _left_out)
+    readers = (
+        _caseless,
+        _with_speaker,
+        _speaker,
+        _their_role,
+        _role,
+        _somebodys_role,
+        _thing_of_speaker,
+        _pronoun,
+        _named,
+        _left_out,
+    )
     for reader in readers:
         told = reader(clause, state, continues)
         if told is not None:
@@ -54,7 +66,7 @@ def _caseless(clause: str, state: Reading, _continues: bool) -> Told | None:
 
 
 def _with_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
-    """"Zoe and I got engaged", "eu e o Caio moramos juntos": the speaker's, with the other one named beside."""
+    """ "Zoe and I got engaged", "eu e o Caio moramos juntos": the speaker's, with the other one named beside."""
     patterns = (
         rf"^(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) and I (?P<r>.+)$", rf"^I and (?P<n>{NAME}) (?P<r>.+)$",
         rf"^(?:[oaOA] )?(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) e eu (?P<r>.+)$",
@@ -73,12 +85,16 @@ def _with_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
             elif predicate:
                 predicate = _plural_pt(predicate)
             return Told(state.speaker, f"{state.speaker} e {other}", predicate or "")
-        return Told(state.speaker, f"{state.speaker} and {other}", re.sub(r"\b(?:my|our)\b", "their", m["r"]).replace("'re ", "are ").replace("'ve ", "have "))
+        return Told(
+            state.speaker,
+            f"{state.speaker} and {other}",
+            re.sub(r"\b(?:my|our)\b", "their", m["r"]).replace("'re ", "are ").replace("'ve ", "have "),
+        )
     return None
 
 
 def _plural_pt(predicate: str) -> str:
-    """"moramos" as "moram": the third person plural of the first plural."""
+    """ "moramos" as "moram": the third person plural of the first plural."""
     tokens = predicate.split()
     for index, token in enumerate(tokens[:3]):
         for form in portuguese.known(token):
@@ -106,13 +122,14 @@ def _speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
 
 
 _ROLE_HEAD = re.compile(
-    rf"^(?:[oaOA] )?(?P<det>{MINE}|[Tt]he|[OoAa]s?|[Hh]is|[Hh]er) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
+    rf"^(?:[oaOA] )?(?P<det>{MINE}|[Tt]he|[OoAa]s?|[Hh]is"
+    rf"|[Hh]er) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
     rf"(?:,? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?)?(?P<r>,? .+)$"
 )
 
 
 def _role(clause: str, state: Reading, _continues: bool) -> Told | None:
-    """"my sister (Ana) …", "meu vizinho Antônio …"; a bare "the dog" is the speaker's as well, a bare "the boss" is not sure."""
+    """ "my sister (Ana) …", "meu vizinho Antônio …"; a bare "the dog" is the speaker's as well."""
     m = _ROLE_HEAD.match(clause)
     role = role_of(m["role"]) if m else None
     if not m or role is None:
@@ -149,7 +166,17 @@ def _placeholder(m: re.Match[str], role: Role, rest: str, state: Reading) -> Tol
 
 
 def _somebodys_role(clause: str, state: Reading, _continues: bool) -> Told | None:
-    """"Ana's brother lives in…", "o irmão da Ana mora em…": the role's holder has no name, so the fact is Ana's."""
+    """ "Ana's brother lives in…", "o irmão da Ana mora em…": the role's holder has no name, so the fact is Ana's."""
+    named = re.match(rf"^(?P<n>{NAME})'s (?P<role>{_WORD}),? (?P<name>{NAME}),? (?P<r>.+)$", clause) or re.match(
+        rf"^(?:[oaOA] )?(?P<role>{_WORD}) d[aoe] (?P<n>{NAME}),? (?:[oa] )(?P<name>{NAME}),? (?P<r>.+)$", clause
+    )
+    if named and (role := role_of(named["role"])):
+        owner, name = state.canonical(named["n"]), state.canonical(named["name"])
+        state.meet(owner, "person")
+        state.meet(name, role.kind, gender=role.gender)
+        state.add(Fact(name, role_sentence(name, named["role"], owner, state.lang), category="relationship_change"))
+        state.link(*role_edge(role, name, owner))
+        return _told_of(name, name, named["r"], state)
     m = re.match(rf"^(?P<n>{NAME})'s (?P<role>{_WORD}) (?P<r>.+)$", clause)
     if m and not english.starts_predicate([m["role"], *m["r"].split()]):
         name = state.canonical(m["n"])
@@ -164,7 +191,7 @@ def _somebodys_role(clause: str, state: Reading, _continues: bool) -> Told | Non
 
 
 def _thing_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
-    """"my favourite band is…", "minha comida favorita é…": a thing of the speaker's is told of the speaker."""
+    """ "my favourite band is…", "minha comida favorita é…": a thing of the speaker's is told of the speaker."""
     m = re.match(rf"^(?:[oaOA]s? )?(?P<det>{MINE})\b (?P<r>.+)$", clause)
     if not m:
         return None
@@ -172,12 +199,14 @@ def _thing_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | N
     for index, token in enumerate(tokens[1:8], start=1):
         bare = token.strip(",").lower()
         if state.lang == "pt":
-            if portuguese.third_person(bare) and (index > 0):
+            if portuguese.third_person(bare) or re.search(r"(?:ou|eu|iu)$", bare):
                 noun = " ".join(tokens[:index])
                 shown = rewriting.owned(f"{m['det']} {noun}", state.speaker)
                 shown = shown[0].upper() + shown[1:]
                 return Told(state.speaker, shown, rewriting.portuguese_other(" ".join(tokens[index:]), state.speaker))
-        elif english.is_finite(bare) and (bare in english.AUX or bare in english.MODALS or english.is_third(bare) or english.is_past(bare)):
+        elif english.is_finite(bare) and (
+            bare in english.AUX or bare in english.MODALS or english.is_third(bare) or english.is_past(bare)
+        ):
             shown = f"{possessive(state.speaker)} {' '.join(tokens[:index])}"
             return Told(state.speaker, shown, rewriting.english_other(" ".join(tokens[index:]), state.speaker))
     return Told(state.speaker, "", "")
@@ -204,7 +233,7 @@ def _named(clause: str, state: Reading, _continues: bool) -> Told | None:
     if not m:
         return None
     name = trim(m["n"], state.known_names())
-    if not is_name_word(name.split()[0]):
+    if not is_name_word(name.split()[0]) or (m["lead"] and has_verb(m["lead"], state.lang)):
         return None
     rest = m["r"] if name == m["n"] else clause[m.start("n") + len(name) :]
     tokens = [w for w in words(rest) if w]
@@ -248,7 +277,9 @@ def _left_out(clause: str, state: Reading, continues: bool) -> Told | None:
         predicate = rewriting.portuguese_predicate(clause[0].lower() + clause[1:], state.speaker, guess=not continues)
         tokens = [t.strip(",").lower() for t in clause.split()]
         heads = [t for t in tokens if t not in portuguese.ADVERBS | {"me", "se"}][:1]
-        only_third = bool(heads) and portuguese.third_person(heads[0]) and predicate in (None, clause[0].lower() + clause[1:])
+        only_third = (
+            bool(heads) and portuguese.third_person(heads[0]) and predicate in (None, clause[0].lower() + clause[1:])
+        )
         others = state.subject and fold(state.subject) != fold(state.speaker)
         if only_third and others:
             return _told_of(state.subject, state.subject, clause[0].lower() + clause[1:], state)
@@ -273,8 +304,50 @@ def _told_of(subject: str, shown: str, rest: str, state: Reading) -> Told:
     """A clause about somebody else than the speaker: only the speaker's own pronouns change."""
     rest = re.sub(r"^\s*,\s*(?=(?:who|que) )", " ", rest).strip(" ,")
     rest = re.sub(r"^(?:who|que) ", "", rest)
+    rest = _with_object(rest, subject, state)
     if fold(subject) == fold(state.speaker):
-        predicate = (rewriting.portuguese_predicate(rest, state.speaker, guess=False) if state.lang == "pt" else None) or rest
+        predicate = (
+            rewriting.portuguese_predicate(rest, state.speaker, guess=False) if state.lang == "pt" else None
+        ) or rest
         return Told(subject, shown, predicate)
     change = rewriting.portuguese_other if state.lang == "pt" else rewriting.english_other
     return Told(subject, shown, change(rest, state.speaker))
+
+
+_CLITIC_OBJECT = re.compile(r"^(?P<a>(?:não |já |nunca |também )?)(?P<p>[oa]) (?P<v>[^\W\d_]+)(?=$| )")
+_ENGLISH_OBJECT = re.compile(
+    r"\b(?P<p>him|her)(?=$|[.,]| (?:\w+ly|in|at|to|for|with|on|as|and|when|because|about|last|yesterday|today"
+    r"|personally)\b)"
+)
+
+
+def _with_object(rest: str, subject: str, state: Reading) -> str:
+    """ "a contratou", "hired her": the object pronoun as the name of the last person who can be meant."""
+    m = _CLITIC_OBJECT.match(rest) if state.lang == "pt" else _ENGLISH_OBJECT.search(rest)
+    if m is None or (state.lang == "pt" and not portuguese.third_person(m["v"])):
+        return rest
+    person = state.last_person("m" if m["p"] in ("o", "him") else "f", other_than=subject)
+    if person is None:
+        return rest
+    if state.lang == "pt":
+        return f"{m['a']}{m['v']} {person}{rest[m.end() :]}"
+    return f"{rest[: m.start()]}{person}{rest[m.end() :]}"
+
+
+def _their_role(clause: str, state: Reading, continues: bool) -> Told | None:
+    """ "mas a mãe a inscreveu": after a clause about Selma, "the mother" is Selma's."""
+    m = re.match(rf"^(?P<art>[oa]) (?P<role>{_WORD}) (?P<r>.+)$", clause) or re.match(
+        rf"^(?P<art>his|her) (?P<role>{_WORD}) (?P<r>.+)$", clause, re.I
+    )
+    if not m or not continues or fold(state.subject) in ("", fold(state.speaker)):
+        return None
+    role = role_of(m["role"])
+    if role is None or role.kind != "person":
+        return None
+    owner = state.subject
+    if state.lang == "pt":
+        shown = f"{m['art'].upper()} {m['role']} de {owner}"
+        rest = _CLITIC_OBJECT.sub(lambda c: f"{c['a']}{c['v']} {owner}", m["r"])
+        return Told(owner, shown, rewriting.portuguese_other(rest, state.speaker))
+    rest = _ENGLISH_OBJECT.sub(lambda _c: owner, m["r"])
+    return Told(owner, f"{possessive(owner)} {m['role']}", rewriting.english_other(rest, state.speaker))

@@ -12,6 +12,7 @@ CASELESS = "\u0590-\u08ff\u0900-\u0dff\u0e00-\u0e7f\u1100-\u11ff\u3005\u3040-\u3
 
 _INVISIBLE = re.compile("[\u200b-\u200f\u2060\ufeff\u00ad\u202a-\u202e]")
 _CONTROL_TOKEN = re.compile(r"<\|[^|<>]{1,40}\|>")
+_EMOTICON = re.compile(r"(?:(?<=\s)|(?<=\w))[:;=]['-]?[)(DPpO3/|*]+(?=\s|$|[.!?])")
 _QUOTES = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 _WORD = re.compile(r"[^\W_]+(?:['.\-][^\W_]+)*[+#]*")
 
@@ -22,7 +23,7 @@ def clean(text: object) -> str:
         return ""
     kept = "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cs") else " " for c in text)
     kept = unicodedata.normalize("NFC", kept).translate(_QUOTES)
-    return _CONTROL_TOKEN.sub(" ", _INVISIBLE.sub("", kept))
+    return _EMOTICON.sub(" ", _CONTROL_TOKEN.sub(" ", _INVISIBLE.sub("", kept)))
 
 
 def fold(text: str) -> str:
@@ -34,6 +35,16 @@ def fold(text: str) -> str:
 def plain(text: str) -> str:
     """Folded letter by letter: as long as ``text``, so that what is found in one has the same place in the other."""
     return "".join(f if len(f := fold(c)) == 1 else c for c in text)
+
+
+def word_list(spec: str) -> list[str]:
+    """A table of words, written as prose."""
+    return spec.split()
+
+
+def word_set(spec: str) -> frozenset[str]:
+    """A set of words, written as prose."""
+    return frozenset(spec.split())
 
 
 def words(text: str) -> list[str]:
@@ -51,7 +62,7 @@ def squeeze(text: str) -> str:
     line = re.sub(r"\s+", " ", text)
     line = re.sub(r"\s+([,.;:!?)])", r"\1", line)
     line = re.sub(r",\s*,+", ",", line)
-    return line.strip(" \t\n,;:.!…-–—")
+    return line.strip(" \t\n,;:.!…-–—。！")
 
 
 def mentions(text: str, name: str) -> bool:

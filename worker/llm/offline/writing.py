@@ -10,21 +10,44 @@ from typing import Any
 from worker.llm.offline.decisions import same_meaning
 from worker.llm.offline.frames import frame_of
 from worker.llm.offline.glossary import english_of
-from worker.llm.offline.names import compatible
+from worker.llm.offline.names import NAME, compatible
+from worker.llm.offline.roles import role_of
 from worker.llm.offline.sentences import language
-from worker.llm.offline.text import clean, fold, folded_words, item, items, words
+from worker.llm.offline.text import clean, fold, folded_words, item, items, word_set, words
 
 Json = dict[str, Any]
 
 # How an English sentence says what a Portuguese fact says; facts of other kinds are left out of English texts.
 _SENTENCES = {
-    "residence": "lives in {v}", "employer": "works at {v}", "occupation": "works as {v}", "age": "is {v} years old",
-    "name": "is called {v}", "nickname": "is also known as {v}", "birthplace": "was born in {v}", "origin": "comes from {v}",
-    "studies": "studies {v}", "graduated": "graduated in {v}", "spouse": "is married to {v}", "partner": "is in a relationship with {v}",
-    "engaged": "is engaged to {v}", "civil": "is {v}", "allergy": "is allergic to {v}", "diet": "is {v}", "condition": "has {v}",
-    "taste": "likes {v}", "language": "speaks {v}", "has": "has {v}", "member": "is a member of {v}", "founded": "runs {v}",
-}  # fmt: skip
-_PAST = {"residence": "no longer lives in {v}", "employer": "no longer works at {v}", "taste": "does not like {v}", "has": "no longer has {v}"}
+    "residence": "lives in {v}",
+    "employer": "works at {v}",
+    "occupation": "works as {v}",
+    "age": "is {v} years old",
+    "name": "is called {v}",
+    "nickname": "is also known as {v}",
+    "birthplace": "was born in {v}",
+    "origin": "comes from {v}",
+    "studies": "studies {v}",
+    "graduated": "graduated in {v}",
+    "spouse": "is married to {v}",
+    "partner": "is in a relationship with {v}",
+    "engaged": "is engaged to {v}",
+    "civil": "is {v}",
+    "allergy": "is allergic to {v}",
+    "diet": "is {v}",
+    "condition": "has {v}",
+    "taste": "likes {v}",
+    "language": "speaks {v}",
+    "has": "has {v}",
+    "member": "is a member of {v}",
+    "founded": "runs {v}",
+}
+_PAST = {
+    "residence": "no longer lives in {v}",
+    "employer": "no longer works at {v}",
+    "taste": "does not like {v}",
+    "has": "no longer has {v}",
+}
 
 
 def _in_english(name: str, text: str) -> str | None:
@@ -34,13 +57,16 @@ def _in_english(name: str, text: str) -> str | None:
         return text + "."
     if not fold(text).startswith(fold(name)):
         return None
-    if m := re.match(r"^ é (?P<role>[\w ]+?) de (?P<owner>[^,;.]+)$", text[len(name) :]):
-        role = english_of(m["role"])
+    if m := re.match(rf"^ é (?P<role>[\w ]+?) d[aeo] (?P<owner>{NAME})$", text[len(name) :]):
+        known = role_of(m["role"].split()[0])
+        role = known.english if known else None
         return f"{name} is {m['owner']}'s {role}." if role else None
     frame = frame_of(text[len(name) :].strip())
     if frame is None:
         return None
     value = english_of(frame.value)
+    if value and frame.kind.name in ("has", "occupation") and value.split()[-1].islower() and not value.endswith("s"):
+        value = f"{'an' if value[0] in 'aeiou' else 'a'} {value}"
     table = _PAST if frame.negative or frame.ended else _SENTENCES
     pattern = table.get(frame.kind.name)
     return f"{name} {pattern.format(v=value)}." if pattern and value else None
@@ -64,7 +90,9 @@ def squeeze_item(fact: object) -> str:
 def entity_text(payload: Mapping[str, Any]) -> Json:
     """``entity_profile`` and ``entity_summary``: the facts that can be said in English, one sentence each."""
     entity = payload.get("entity")
-    name = (item(entity, "name") or item(entity, "display_name") or (clean(entity) if isinstance(entity, str) else "")).strip() or "This entity"
+    name = (
+        item(entity, "name") or item(entity, "display_name") or (clean(entity) if isinstance(entity, str) else "")
+    ).strip() or "This entity"
     facts = _texts(payload)
     text = profile(name, facts, limit=24)
     return {"text": text or f"{name} is known from {len(facts)} recorded fact{'' if len(facts) == 1 else 's'}."}
@@ -77,14 +105,20 @@ def fact_merge(payload: Mapping[str, Any]) -> Json:
         return {"reason": "there is nothing to merge with", "same": False, "text": facts[0] if facts else ""}
     same = all(same_meaning(facts[0], other) for other in facts[1:])
     best = max(facts, key=lambda t: (bool(re.search(r"\d{4}", t)), len(set(folded_words(t))), len(t)))
-    return {"reason": "they state the same thing" if same else "they state different things", "same": same, "text": best if same else ""}
+    return {
+        "reason": "they state the same thing" if same else "they state different things",
+        "same": same,
+        "text": best if same else "",
+    }
 
 
 def entity_merge(payload: Mapping[str, Any]) -> Json:
     """``entity_merge``: only where names (or aliases) are compatible and the types do not differ."""
     pair = items(payload.get("entities")) or [payload.get("first"), payload.get("second")]
     pair = pair if len(pair) == 2 else [payload.get("a"), payload.get("b")]
-    names = [[n for n in (item(e, "name") or item(e, "display_name"), *(clean(a) for a in _aliases(e))) if n] for e in pair]
+    names = [
+        [n for n in (item(e, "name") or item(e, "display_name"), *(clean(a) for a in _aliases(e))) if n] for e in pair
+    ]
     if not all(names):
         return {"reason": "one of them has no name", "same": False}
     kinds = {item(e, "type") or item(e, "entity_type") for e in pair}
@@ -98,7 +132,10 @@ def _aliases(entity: object) -> list[object]:
     return items(entity.get("aliases")) if isinstance(entity, dict) else []
 
 
-_STOP = frozenset("the a an of in on at and is are was to for with her his their has lives works o a os as de da do em no na e um uma que".split())
+_STOP = word_set(
+    "the a an of in on at and is are was to for with her his their has lives works o a os as de da do em no na e "
+    "um uma que"
+)
 
 
 def cluster_summary(payload: Mapping[str, Any]) -> Json:
@@ -121,8 +158,14 @@ def observations(payload: Mapping[str, Any]) -> Json:
         if frame is not None:
             groups.setdefault(frame.kind.name, []).append((number if isinstance(number, int) else index, text))
     found = [
-        {"title": f"Several facts about {name}", "text": f"{len(rows)} facts tell about {name}.", "kind": "pattern",
-         "fact_numbers": [n for n, _t in rows], "confidence": 0.6}
-        for name, rows in groups.items() if len(rows) >= 3
-    ]  # fmt: skip
+        {
+            "title": f"Several facts about {name}",
+            "text": f"{len(rows)} facts tell about {name}.",
+            "kind": "pattern",
+            "fact_numbers": [n for n, _t in rows],
+            "confidence": 0.6,
+        }
+        for name, rows in groups.items()
+        if len(rows) >= 3
+    ]
     return {"observations": found}

@@ -16,7 +16,17 @@ from worker.llm.offline import OfflineProvider
 from worker.llm.offline.text import fold, mentions
 
 SENTENCES = Path(__file__).with_name("plain_sentences.jsonl")
-_SYMMETRICAL = {"spouse_of", "partner_of", "engaged_to", "fiance_of", "sibling_of", "friend_of", "neighbor_of", "colleague_of", "cousin_of"}
+_SYMMETRICAL = {
+    "spouse_of",
+    "partner_of",
+    "engaged_to",
+    "fiance_of",
+    "sibling_of",
+    "friend_of",
+    "neighbor_of",
+    "colleague_of",
+    "cousin_of",
+}
 
 
 def load(path: Path = SENTENCES) -> list[dict[str, Any]]:
@@ -26,7 +36,10 @@ def load(path: Path = SENTENCES) -> list[dict[str, Any]]:
 
 def reading(row: dict[str, Any]) -> dict[str, Any]:
     """What the reader makes of one line."""
-    payload = {k: row.get(k) for k in ("message", "speaker", "message_date")} | {"recent_messages": row.get("recent_messages", []), "known": []}
+    payload = {k: row.get(k) for k in ("message", "speaker", "message_date")} | {
+        "recent_messages": row.get("recent_messages", []),
+        "known": [],
+    }
     reply: dict[str, Any] = json.loads(OfflineProvider().complete("informed_extraction", "", payload).text)
     return reply
 
@@ -78,8 +91,9 @@ def score(path: Path = SENTENCES) -> tuple[dict[str, tuple[int, int]], list[str]
         right, total = counts.get(row["lang"], (0, 0))
         counts[row["lang"]] = (right + (not wrong), total + 1)
         if wrong:
+            edges = [tuple(edge.values()) for edge in reply["relations"]]
             told = [(f["subject"], f["text"], f["event_date"]) for f in reply["facts"]]
-            misses.append(f"{row['id']} {row['message']!r}: {'; '.join(wrong)}\n      read: {told} {[tuple(e.values()) for e in reply['relations']]}")
+            misses.append(f"{row['id']} {row['message']!r}: {'; '.join(wrong)}\n      read: {told} {edges}")
     return counts, misses
 
 
