@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import psycopg
 
-from worker.local import proc
+from worker.local import proc, server
 from worker.local.errors import LocalStackError
 from worker.local.postgres_files import ENVIRONMENT, SUPERUSER, Cluster, binaries, run_as
 from worker.local.server import EmbeddedServer, secret_file
@@ -87,7 +87,7 @@ class EmbeddedPostgres(EmbeddedServer):
         """End the server and delete its data for good."""
         self.kill()
         if self._cluster is not None:
-            self._end_leftovers(self._cluster, patience=0)
+            self._end_leftovers(self._cluster, 0)
             self._cluster.remove()
         self.stop()
 
@@ -95,7 +95,7 @@ class EmbeddedPostgres(EmbeddedServer):
         self._user = run_as()
         self._installation = binaries(self._user)
         self._cluster = Cluster(self.root, self._user, durable=self.durable)
-        self._end_leftovers(self._cluster, patience=10)
+        self._end_leftovers(self._cluster, server.LEFTOVER_PATIENCE)
         self._cluster.initialise(self._installation, self._password(), sync=self.durable)
         if self._socket_folder is None or not self._socket_folder.exists():
             self._socket_folder = self._cluster.socket_folder()
@@ -107,8 +107,8 @@ class EmbeddedPostgres(EmbeddedServer):
         Sessions outlive a killed server for a moment and hold its shared memory, which keeps a new one from starting.
         """
         leftovers = cluster.processes()
-        server = [pid for pid in leftovers if str(pid) in cluster.pid_file_lines()[:1]]
-        proc.kill_all(server, signal.SIGINT)
+        main = [pid for pid in leftovers if str(pid) in cluster.pid_file_lines()[:1]]
+        proc.kill_all(main, signal.SIGINT)
         proc.kill_all(proc.wait_gone(leftovers, patience))
         if proc.wait_gone(leftovers, 10):
             raise LocalStackError(f"processes of an earlier Postgres on {cluster.data} cannot be ended: {leftovers}")

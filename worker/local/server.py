@@ -18,6 +18,9 @@ from worker.local.errors import LocalStackError, ServerBusyError
 START_TIMEOUT = 60.0
 """Seconds a server has to answer after its start; recovery from a crash of a large memory needs some."""
 
+LEFTOVER_PATIENCE = 10.0
+"""Seconds that a server whose owner was killed has to end by itself before the next owner ends it."""
+
 _STABLE_PORTS = range(20_000, 32_000)
 
 

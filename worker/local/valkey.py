@@ -10,7 +10,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from worker.local import proc
+from worker.local import proc, server
 from worker.local.errors import LocalStackError
 from worker.local.server import EmbeddedServer, secret_file, write_private
 from worker.local.spawn import spawn
@@ -50,7 +50,7 @@ class EmbeddedValkey(EmbeddedServer):
             leftover = int(self._pid_file.read_text())
             if str(self._configuration) in proc.command_line(leftover):  # an orphan, still writing its last
                 proc.kill_all([leftover], self.stop_signal)
-                proc.kill_all(proc.wait_gone([leftover], 10))
+                proc.kill_all(proc.wait_gone([leftover], server.LEFTOVER_PATIENCE))
                 proc.wait_gone([leftover], 10)
 
     def _launch(self, port: int) -> subprocess.Popen[bytes]:

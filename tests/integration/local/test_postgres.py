@@ -116,6 +116,20 @@ def test_a_killed_owner_is_followed_at_once_by_another(postgres: EmbeddedPostgre
     assert rows(postgres.start()) == [("mandua",)]  # the old server is still ending
 
 
+def test_a_server_that_hangs_after_its_owner_is_ended_by_the_next(
+    postgres: EmbeddedPostgres, owners: list[Owner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Owner(OWNER, postgres.root)
+    owners.append(owner)
+    pid, url = owner.hear().split()
+    write_row(url)
+    os.kill(int(pid), signal.SIGSTOP)
+    owner.signal(signal.SIGKILL)
+    monkeypatch.setattr("worker.local.server.LEFTOVER_PATIENCE", 0.1)
+    assert rows(postgres.start()) == [("mandua",)]
+    assert not proc.is_running(int(pid))
+
+
 def test_one_owner_at_a_time(postgres: EmbeddedPostgres) -> None:
     url = postgres.start()
     other = EmbeddedPostgres(postgres.root, durable=False)

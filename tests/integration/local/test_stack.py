@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from tests.integration.local.conftest import Owner, assert_ends
 from worker.local.postgres import EmbeddedPostgres
 from worker.local.server import START_TIMEOUT
 from worker.local.stack import data_folder, ensure_stack, running_address
+from worker.local.valkey import EmbeddedValkey
 
 USER = """
 import sys, psycopg
@@ -110,6 +113,8 @@ def test_a_second_command_joins_and_the_owner_waits_for_it(folder: Path, owners:
     while (folder / "valkey" / "address.json").exists():  # the last one entered is the first one left
         assert owner.is_alive()
         time.sleep(0.01)
+    owner.join(0.5)  # without the wait it would be through with everything in a tenth of that
+    assert owner.is_alive()
     user.tell("ask")
     assert user.hear() == "42"
     assert owner.is_alive()
@@ -141,6 +146,21 @@ def test_a_killed_owner_is_replaced(folder: Path, owners: list[Owner]) -> None:
             connection.execute("SELECT FROM kept")
     for pid in pids:
         assert_ends(int(pid))
+
+
+def test_the_address_of_a_killed_owner_is_not_given_while_the_next_one_starts(tmp_path: Path) -> None:
+    server = EmbeddedValkey(tmp_path)
+    url = server.start()  # holds the folder, and has not written its address yet
+    try:
+        address = {"url": url, "owner": os.getpid()}
+        (tmp_path / "address.json").write_text(json.dumps(address))
+        assert running_address(tmp_path) == url
+        ended = subprocess.Popen(["/bin/true"])
+        ended.wait()
+        (tmp_path / "address.json").write_text(json.dumps(address | {"owner": ended.pid}))
+        assert running_address(tmp_path) is None
+    finally:
+        server.remove()
 
 
 def test_flower_gets_one_login_for_good(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

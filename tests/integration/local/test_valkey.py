@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import signal
 import stat
 from collections.abc import Iterator
@@ -86,6 +87,20 @@ def test_a_killed_owner_is_followed_at_once_by_another(server: EmbeddedValkey, o
     put(owner.hear().split()[1])
     owner.signal(signal.SIGKILL)
     assert queued(server.start()) == [b"message"]
+
+
+def test_a_server_that_hangs_after_its_owner_is_ended_by_the_next(
+    server: EmbeddedValkey, owners: list[Owner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = Owner(OWNER, server.root)
+    owners.append(owner)
+    pid, url = owner.hear().split()
+    put(url)
+    os.kill(int(pid), signal.SIGSTOP)
+    owner.signal(signal.SIGKILL)
+    monkeypatch.setattr("worker.local.server.LEFTOVER_PATIENCE", 0.1)
+    assert queued(server.start()) == [b"message"]
+    assert not proc.is_running(int(pid))
 
 
 def test_one_owner_at_a_time(server: EmbeddedValkey) -> None:
