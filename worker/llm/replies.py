@@ -61,7 +61,7 @@ class _Reading:
     speaker: str
     speakers: Mapping[int, str] | None
     repairs: Counter[str]
-    repaired: bool
+    whole: frozenset[int] | None  # in a repaired reply, the ids of the objects that needed no repair
     rejects: list[Reject] = field(default_factory=list)
 
     def each(self, kind: str, items: list[Any], read: Callable[[Any], Item]) -> list[Any]:
@@ -145,7 +145,7 @@ class _Reading:
         text = coerce.one_line(coerce.first_of(item, *TEXT_KEYS, repairs=self.repairs))
         if text is None:
             raise _Rejected("wrong_type")
-        if self.repaired and (leak := _LEAKED.search(text)):
+        if self.whole is not None and id(value) not in self.whole and (leak := _LEAKED.search(text)):
             self.repairs["leaked_structure"] += 1
             text = text[: leak.start()].rstrip()
         if not text:
@@ -243,7 +243,8 @@ def parse_extraction(text: str, speaker: str, *, speakers: Mapping[int, str] | N
     """
     reply = read_json(text)
     envelope = open_envelope(reply.value, reply.repairs)
-    reading = _Reading(speaker, speakers, reply.repairs, repaired=reply.repairs["repaired"] > 0)
+    whole = frozenset(map(id, reply.loose)) if reply.repairs["repaired"] else None
+    reading = _Reading(speaker, speakers, reply.repairs, whole)
     found: dict[str, list[Any]] = {}
     for kind, section, read in _readers(reading):
         items = as_list(section, envelope.get(section), reading.repairs)

@@ -1,8 +1,8 @@
 """From the text of a reply to a JSON value, whatever the model wrapped around it or left out.
 
-Strict JSON is taken as it is. Anything else is repaired, counted by kind. What guarantees that a bad neighbour never
-costs a good item is the last step: every innermost object of the text that is valid JSON on its own is handed over
-too (``Reply.loose``), so that the reader of the task can add what a repair swallowed.
+Strict JSON is taken as it is. Anything else is repaired, counted by kind. This is what guarantees that a bad neighbour
+never costs a good item: every innermost object of the text that is valid JSON on its own is kept out of the repair,
+and handed over apart as well (``Reply.loose``), so that the reader of the task can add what the repair swallowed.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\r?$", re.MULTILINE)
 _OPENING_FENCE = re.compile(r"```[\w+-]*\s*(?=[\[{])")
 _CLOSING_FENCE = re.compile(r"\s*```\s*$")
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
-# A quote too many swaps inside and outside of strings; then the "unfinished string" at the end holds structure.
-_STRUCTURE = re.compile(r"\}\s*[\],}]")
+_PLACEHOLDER = "mandua_whole_object"
 _SCHEMA_KEYS = frozenset({"$defs", "$schema", "definitions", "additionalProperties"})
 
 
@@ -184,10 +183,14 @@ def _repair(text: str, repairs: Counter[str]) -> Reply:
         # A list around the whole object would make the object itself look like the unfinished item of a cut reply.
         body = body[1:]
         repairs["list_at_top"] += 1
-    whole = _drop_unfinished(body, repairs)
     repairs["repaired"] += 1
-    value = clean_json(json_repair.repair_json(whole, return_objects=True, skip_json_loads=True))
-    loose = _whole_objects(body)
+    skeleton, loose = _take_whole_objects(body)
+    closed = _drop_unfinished(skeleton, repairs)
+    try:
+        value = json.loads(closed, strict=False, object_pairs_hook=_pairs(repairs))
+    except ValueError:
+        value = json_repair.repair_json(closed, return_objects=True, skip_json_loads=True)
+    value = _put_back(clean_json(value), loose)
     if isinstance(value, list):
         # Prose with a bracket in it becomes a list of its words; a reply is made of objects.
         value = value if any(isinstance(item, (dict, list)) and item for item in value) else None
@@ -199,7 +202,8 @@ def _repair(text: str, repairs: Counter[str]) -> Reply:
 
 
 def _drop_unfinished(text: str, repairs: Counter[str]) -> str:
-    """Return ``text`` without its last item where the reply stopped in the middle of it: half a sentence is no fact."""
+    """Return ``text`` without its last item where the reply stopped in the middle of it (half a sentence is no fact),
+    its brackets closed; unchanged where it was not cut."""
     stack: list[tuple[str, int]] = []
     in_string, string_start, escaped = False, 0, False
     for position, character in enumerate(text):
@@ -219,36 +223,60 @@ def _drop_unfinished(text: str, repairs: Counter[str]) -> str:
                 stack.pop()
             if not stack:
                 return text
-    if not stack or (not in_string and text.rstrip().endswith(("}", "]"))):
-        if stack:
-            repairs["cut_reply"] += 1  # cut between two items: nothing is half
+    # A quote too many swaps inside and outside of strings: then the "unfinished string" ends as the reply should.
+    if not stack or (in_string and re.sub(r"\s", "", text[string_start:]).endswith(_closed("", stack))):
         return text
-    if in_string and _STRUCTURE.search(text, string_start):
-        return text  # not cut: a quote too many
     repairs["cut_reply"] += 1
-    for parent, (bracket, position) in zip(reversed(stack[:-1]), reversed(stack[1:]), strict=True):
-        if bracket == "{" and parent[0] == "[":
-            return text[:position].rstrip().rstrip(",")
-    return text[:string_start] if in_string else text
+    if not in_string and text.rstrip().endswith(("}", "]")):
+        return _closed(text, stack)  # cut between two items: nothing is half
+    for depth in range(len(stack) - 1, 0, -1):
+        if stack[depth][0] == "{" and stack[depth - 1][0] == "[":
+            return _closed(text[: stack[depth][1]], stack[:depth])
+    return _closed(text[:string_start], stack) if in_string else text
 
 
-def _whole_objects(text: str) -> list[dict[str, Any]]:
-    """Return every innermost ``{…}`` of ``text`` that is valid JSON by itself (lists in it allowed, objects not)."""
+def _closed(text: str, stack: list[tuple[str, int]]) -> str:
+    closing = "".join("}" if bracket == "{" else "]" for bracket, _ in reversed(stack))
+    return text.rstrip().rstrip(",") + closing
+
+
+def _take_whole_objects(text: str) -> tuple[str, list[dict[str, Any]]]:
+    """Return ``text`` with a placeholder for each innermost ``{…}`` that is valid JSON by itself, and these objects.
+
+    So the repair of what is broken cannot touch what is not.
+    """
     decoder = json.JSONDecoder(strict=False)
     found: list[dict[str, Any]] = []
-    position = 0
+    pieces: list[str] = []
+    done = position = 0
     while (start := text.find("{", position)) >= 0:
+        position = start + 1
         try:
             value, end = decoder.raw_decode(text, start)
         except ValueError:
-            position = start + 1
             continue
-        if isinstance(value, dict) and not any(isinstance(item, dict) for item in value.values()):
-            if value and not any(isinstance(i, dict) for v in value.values() if isinstance(v, list) for i in v):
-                found.append(clean_json(value))
-                position = end
-                continue
-            position = start + 1
+        if not isinstance(value, dict) or not value or _holds_objects(value):
             continue
-        position = start + 1
-    return found
+        pieces += [text[done:start], f'{{"{_PLACEHOLDER}": {len(found)}}}']
+        found.append(clean_json(value))
+        done = position = end
+    return "".join([*pieces, text[done:]]), found
+
+
+def _holds_objects(value: dict[str, Any]) -> bool:
+    return any(
+        isinstance(item, dict) or (isinstance(item, list) and any(isinstance(part, dict) for part in item))
+        for item in value.values()
+    )
+
+
+def _put_back(value: Any, whole: list[dict[str, Any]]) -> Any:
+    """Return ``value`` with the whole objects (these very ones) in the place of their placeholders."""
+    if isinstance(value, dict):
+        number = value.get(_PLACEHOLDER)
+        if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(whole):
+            return whole[number]
+        return {key: _put_back(item, whole) for key, item in value.items() if key != _PLACEHOLDER}
+    if isinstance(value, list):
+        return [_put_back(item, whole) for item in value]
+    return value
