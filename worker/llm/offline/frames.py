@@ -223,6 +223,8 @@ def frame_of(predicate: str) -> Frame | None:
     ) and (m := _NEGATION.match(text[position:])):
         negative = True
         position += m.end()
+        # "não mora mais em" is "mora em", denied and over.
+        text_full = text_full[:position] + re.sub(r"^(\w+) mais\b", r"\1", text_full[position:])
         if m.group().startswith(("is not", "isn't", "was not", "wasn't")):
             text_full = text_full[: position - len("is ")] + "is " + text_full[position:]
             position -= len("is ")
