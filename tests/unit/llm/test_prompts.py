@@ -43,7 +43,7 @@ def test_a_prompt_is_short_versioned_and_says_that_texts_are_data(task: str) -> 
 def test_the_example_is_about_invented_names_only(task: str) -> None:
     shown = json.dumps(example(task), ensure_ascii=False)
     assert any(name in shown for name in CANARIES)
-    names = {part for part in re.findall(r'"(?:name|subject|source|target)": "([^"]+)"', shown)}
+    names = set(re.findall(r'"(?:name|subject|source|target)": "([^"]+)"', shown))
     assert names <= set(CANARIES)
 
 
