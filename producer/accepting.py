@@ -17,6 +17,11 @@ ACCEPT = "SELECT event_id, outcome FROM accept_events(%s::jsonb) ORDER BY ordina
 
 OUTCOME = "SELECT state, stage, status, cause, result FROM event_outcome(%s)"
 
+FINISHED = """
+SELECT e.id, o.status FROM unnest(%s::uuid[]) AS e (id) CROSS JOIN LATERAL event_outcome(e.id) o
+ WHERE o.state IN ('done', 'parked')
+"""
+
 IS_ACCEPTED = """
 SELECT CASE WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = %(event)s) THEN 'accepted'
             ELSE (SELECT cause FROM failed_records WHERE event_id = %(event)s) END

@@ -18,14 +18,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from uuid import UUID
 
-from celery import Celery
-from kombu.exceptions import OperationalError as KombuError
-
 from producer.contract import ConflictError, RecordEnvelope, RequestError, WriteRequest, WriteResult
 from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName, declared_queues
 
 if TYPE_CHECKING:
     import psycopg
+    from celery import Celery
 
 # One accept call of more messages would make other agents wait.
 ACCEPT_CHUNK = 500
@@ -236,6 +234,8 @@ class MemoryClient:
     def _send(self, task: TaskName, arguments: tuple[Any, ...], queue: QueueName, **options: Any) -> None:
         if self._app is None:
             raise ClientError("this client has no broker_url")
+        from kombu.exceptions import OperationalError as KombuError
+
         try:
             self._app.send_task(task.value, args=arguments, queue=queue.value, **options)
         except (KombuError, OSError) as error:
@@ -342,6 +342,13 @@ class MemoryClient:
         _poll(look, timeout)
         return missing
 
+    def finished(self, events: Sequence[UUID]) -> dict[UUID, str]:
+        """How those of ``events`` ended that have: ``ok``, ``degraded``, ``empty`` or ``failed``. Raises ClientError."""
+        from producer.accepting import FINISHED
+
+        with self._require_database().connection() as connection:
+            return dict(connection.execute(FINISHED, [list(events)]).fetchall())
+
     def _dry_result(self, run_id: UUID) -> WriteResult | None:
         with self._require_database().connection() as connection:
             row = connection.execute("SELECT result FROM dry_runs WHERE id = %s", [run_id]).fetchone()
@@ -396,6 +403,8 @@ class _Database:
 
 
 def _celery_app(broker_url: str) -> Celery:
+    from celery import Celery  # here, so that importing the producer stays light
+
     app = Celery("mandua-producer", broker=broker_url, set_as_current=False)
     app.conf.update(
         task_queues=declared_queues(),
@@ -442,17 +451,21 @@ def _chunks(requests: Iterable[WriteRequest], size: int) -> Iterator[list[WriteR
         yield chunk
 
 
-def read_row(line: str) -> WriteRequest:
+def read_row(line: str, **defaults: Any) -> WriteRequest:
     """A request from one JSON row (README, "Importing"). ``"occurred_at": null`` says that the time is unknown.
 
-    Raises RequestError.
+    ``defaults`` stand in for fields that the row does not have or has as null. Raises RequestError.
     """
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RequestError(f"is not JSON: {error}") from None
     if not isinstance(row, dict):
         raise RequestError("is not a JSON object")
     if "occurred_at" in row and row["occurred_at"] is None:
         row["occurred_at"] = "unknown"
-    return WriteRequest.parse(**row)
+    fields = row | {name: value for name, value in defaults.items() if row.get(name) is None}
+    try:
+        return WriteRequest.parse(**fields)
+    except TypeError:  # a field named like the parameter of a method
+        raise RequestError("holds what is not a field of a message") from None

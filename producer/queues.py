@@ -7,8 +7,11 @@ Postgres; whatever a broker loses, the sweeper finds again.
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from typing import TYPE_CHECKING
 
-from kombu.entity import Queue as KombuQueue
+if TYPE_CHECKING:
+    from kombu.entity import Queue as KombuQueue
+
 
 
 class Lane(IntEnum):
@@ -75,4 +78,6 @@ HIDDEN_ARGUMENTS = "('<message>',)"
 
 def declared_queues() -> list[KombuQueue]:
     """The queues as kombu declares them, in the order of QueueName."""
+    from kombu.entity import Queue as KombuQueue  # here, so that importing the producer stays light
+
     return [KombuQueue(name.value, routing_key=name.value) for name in QueueName]

@@ -89,6 +89,15 @@ def broker_url(valkey: EmbeddedValkey) -> str:
 
 
 @pytest.fixture
+def own_valkey(server_folder: Path, request: pytest.FixtureRequest) -> Iterator[EmbeddedValkey]:
+    """A broker to be killed."""
+    server = EmbeddedValkey(server_folder / f"valkey-{request.node.name[:40]}")
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
 def scripted() -> Iterator[ScriptedModel]:
     """A scripted model over HTTP."""
     with ScriptedModel() as model:
