@@ -89,7 +89,11 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
     position = frame.value.find(names[0].split()[0])
     if frame.kind.name in ("residence", "employer", "birthplace") and position > 12:
         return  # "lives in a flat near the Opera": the name is not where they live
-    default = "pet" if re.match(r"adopt|adot", fold(told.predicate)) else _DEFAULT_KIND.get(frame.kind.target, "other")
+    if frame.kind.name == "has" and re.search(r"\b(?:in|em|na|no|from|at|de|do|da|of|for)\b", frame.value[:position]):
+        return  # "won a grant in Coimbra": the name is where, not what
+    held = role_of(frame.value.split()[0]) if frame.kind.name == "has" and frame.value else None
+    is_pet = re.match(r"adopt|adot", fold(told.predicate)) or (held is not None and held.kind == "pet")
+    default = "pet" if is_pet else _DEFAULT_KIND.get(frame.kind.target, "other")
     kind = kind_of(names[0], default=default)
     if frame.kind.name == "employer" and kind == "place":
         return

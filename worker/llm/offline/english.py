@@ -172,6 +172,39 @@ def starts_predicate(words: list[str], *, third_only: bool = False) -> bool:
     return rest[0] not in _NOUNISH or (len(rest) > 1 and rest[1] in _AFTER_VERB)
 
 
+# Auxiliaries and contractions in the third person singular.
+_AGREED = {
+    "am": "is",
+    "'m": "is",
+    "are": "is",
+    "'re": "is",
+    "have": "has",
+    "'ve": "has",
+    "do": "does",
+    "don't": "does not",
+    "haven't": "has not",
+    "aren't": "is not",
+    "ain't": "is not",
+    "isn't": "is not",
+    "were": "was",
+    "weren't": "was not",
+    "wasn't": "was not",
+    "didn't": "did not",
+    "hadn't": "had not",
+    "'ll": "will",
+    "won't": "will not",
+    "can't": "cannot",
+    "'d": "would",
+    "couldn't": "could not",
+    "doesn't": "does not",
+    "hasn't": "has not",
+    "was": "was",
+    "is": "is",
+    "has": "has",
+    "'s": "is",
+}
+
+
 def agree(words: list[str]) -> list[str] | None:
     """A first person predicate in the third ("really like tea": "really likes tea"); None if no verb heads it."""
     head: list[str] = []
@@ -183,38 +216,8 @@ def agree(words: list[str]) -> list[str] | None:
     if not rest:
         return None
     verb = rest[0].lower()
-    fixed = {
-        "am": "is",
-        "'m": "is",
-        "are": "is",
-        "'re": "is",
-        "have": "has",
-        "'ve": "has",
-        "do": "does",
-        "don't": "does not",
-        "haven't": "has not",
-        "aren't": "is not",
-        "ain't": "is not",
-        "isn't": "is not",
-        "were": "was",
-        "weren't": "was not",
-        "wasn't": "was not",
-        "didn't": "did not",
-        "hadn't": "had not",
-        "'ll": "will",
-        "won't": "will not",
-        "can't": "cannot",
-        "'d": "would",
-        "couldn't": "could not",
-        "doesn't": "does not",
-        "hasn't": "has not",
-        "was": "was",
-        "is": "is",
-        "has": "has",
-        "'s": "is",
-    }
-    if verb in fixed:
-        return [*head, *fixed[verb].split(), *rest[1:]]
+    if verb in _AGREED:
+        return [*head, *_AGREED[verb].split(), *rest[1:]]
     if verb in MODALS or is_past(verb) or is_third(verb):
         return [*head, verb, *rest[1:]]
     if verb in _bases():

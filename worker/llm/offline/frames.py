@@ -83,7 +83,8 @@ _TO = r"(?:to|into|para(?: o| a)?|pra|pro|em|no|na)"
 _AT_WORK = r"(?:at|for|with|na|no|em|para a|para o|pra|pela|pelo|nas|nos)"
 # name of the kind, flags (e: event, x: end of it, n: denial), pattern of the predicate.
 _PATTERNS = (
-    ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has lived|mora|morando|vive|reside"
+    ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has been living|has lived|mora|morando|vive"
+    rf"|reside"
                       rf"|esta morando|continua|lives? on) (?:with .+? |com .+? )?{_IN} {_V}"),
     ("residence", "e", rf"(?:has |have )?(?:moved|relocated|emigrated|immigrated|is moving|se mudou|mudou-se|mudou"
                        rf"|foi morar|veio morar|vai morar|vai se mudar|mudou de cidade)(?: back)?(?: (?:from|de|do"
@@ -96,7 +97,8 @@ _PATTERNS = (
                       rf"|arrumou (?:um )?emprego na|conseguiu (?:um )?emprego na|esta trabalhando (?:na|no)"
                       rf"|is working (?:at|for)|passou a trabalhar (?:na|no)) {_N}{_V}"),
     ("employer", "e", r"(?:foi|went|moved|switched) (?:para|pra|to) (?:a |o )?(?P<v>[^,;.]+?) (?:as|como) .+"),
-    ("employer", "", rf"(?:works?|worked|is employed|is an? [\w -]+|trabalha|trabalhando|atua|e [\w -]+|leciona"
+    ("employer", "", rf"(?:works?|worked|has been working|is employed|is an? [\w -]+|trabalha|trabalhando"
+    rf"|atua|e [\w -]+|leciona"
                      rf"|teaches|ensina)(?: (?:as|como) [^,]+?)? {_AT_WORK} {_N}{_V}"),
     ("employer", "x", rf"(?:has )?(?:left|quit|resigned from|was fired from|was laid off (?:from|by)|retired from"
                       rf"|got fired from|stopped working (?:at|for)|saiu d[aeo]|pediu demissao d[aeo]"
@@ -210,6 +212,8 @@ def _compiled() -> tuple[tuple[Kind, str, re.Pattern[str]], ...]:
 
 def frame_of(predicate: str) -> Frame | None:
     """The statement that a third person predicate ("lives in Lyon", "não gosta de chá") makes, or None."""
+    if predicate.lstrip().startswith(("e ", "and ")):
+        return None  # a second subject, which folding would take for the verb "é"
     text = plain(predicate).strip()
     offset = len(predicate) - len(predicate.lstrip())
     ended = bool(_ENDING.search(text))

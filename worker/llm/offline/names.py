@@ -6,14 +6,14 @@ import re
 
 from worker.llm.offline.text import CASELESS, UPPER, fold, word_set, words
 
-_CAP = rf"(?:[{UPPER}][^\W_]*(?:['.&\-][^\W_]+)*[+#]*|[{CASELESS}]+(?:[ ·][{CASELESS}]+)*)"
+_CAP = rf"(?:[{UPPER}][^\W_]*(?:(?!'s\b)['.&\-][^\W_]+)*[+#]*|[{CASELESS}]+(?:[ ·][{CASELESS}]+)*)"
 _TITLE = (
     r"(?:(?:Mr|Mrs|Ms|Dr|Dra|Sr|Sra|Prof|Profa|St|Dona|Seu|Don|Sir|Captain|Father|Tia|Tio|capit[ãa]o"
     r"|doutora?|dona|seu)\.? )"
 )
 _LINK = r"(?:of(?: the)?|de|di|von|van(?: der)?|del|della|du|y|&|the)"
 _SURNAME_LINK = r"(?:da|do|das|dos|de)"
-_TAIL = r"(?: (?:Junior|Júnior|Jr\.?|Sr\.|Filho|Neto|Sobrinho|II|III|IV|\d{1,4}(?!\d)))?"
+_TAIL = r"(?: (?:Junior|Júnior|Jr\.?|Sr\.|Filho|Neto|Sobrinho|II|III|IV|\d{1,4}(?![\d.,]?\d)))?"
 NAME = rf"(?:{_TITLE})?{_CAP}(?: (?:{_LINK} )?{_CAP}| {_SURNAME_LINK} {_CAP})*{_TAIL}"
 NAME_RE = re.compile(rf"(?<![^\W_]){NAME}")
 
@@ -106,6 +106,7 @@ def is_name_word(word: str) -> bool:
 
 def trim(name: str, known_names: frozenset[str] = frozenset()) -> str:
     """Cut what was taken too much: "GitHub da Nortec" is two names, "Maria da Silva" and "Banco do Povo" one."""
+    name = re.sub(r"'s$", "", name)
     folded = fold(name)
     if folded in known_names:
         return name

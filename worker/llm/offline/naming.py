@@ -60,7 +60,7 @@ _AKA = re.compile(
 
 def group_names(sentence: str, state: Reading) -> RolePhrases:
     """Meet the names that a sentence introduces by role or bracket; brackets give way to the fullest name."""
-    result = RolePhrases(_resolve_brackets(sentence, state))
+    result = RolePhrases(_resolve_brackets(_join_pairs(sentence, state), state))
     for pattern in (_ROLE_NAME, _NAME_ROLE):
         for m in pattern.finditer(result.text):
             role = role_of(m["role"])
@@ -75,6 +75,29 @@ def group_names(sentence: str, state: Reading) -> RolePhrases:
                 result.text = result.text.replace(name, canonical, 1)
     _meet_owned(result.text, state)
     return result
+
+
+_PAIR = re.compile(
+    rf"(?P<n>{NAME}) (?P<and>and|e) (?:her|his|seu|sua|o|a) (?P<role>{_WORD}),? (?P<n2>{NAME})",
+)
+_NAMED_LATER = re.compile(
+    rf"\b(?P<a>an?) (?P<noun>(?:{_WORD} )?{_WORD})(?:,| and)(?: we| I)? "
+    rf"(?:named|called) (?:her|him|it) (?P<name>{NAME})"
+)
+
+
+def _join_pairs(sentence: str, state: Reading) -> str:
+    """ "Emma and her husband Paul" are two and a role; "a puppy and named her Luna" is one called Luna."""
+
+    def put(m: re.Match[str]) -> str:
+        role = role_of(m["role"])
+        if role is None:
+            return m.group()
+        owner = state.meet(state.canonical(m["n"]), "person")
+        role_fact(state.canonical(m["n2"]), m["role"].lower(), role, owner, state)
+        return f"{m['n']} {m['and']} {m['n2']}"
+
+    return _NAMED_LATER.sub(r"\g<a> \g<noun> called \g<name>", _PAIR.sub(put, sentence))
 
 
 def _kept_adjective(adjectives: str) -> str:
@@ -148,7 +171,8 @@ def role_fact(name: str, word: str, role: Role, owner: str, state: Reading) -> N
     """The fact and the edge of one role."""
     state.meet(owner, "person")
     state.meet(name, role.kind, gender=role.gender)
-    state.role_holders[role.english] = name
+    if fold(owner) == fold(state.speaker):
+        state.role_holders[role.english] = name
     if role.kind == "pet":
         text = (
             f"{owner} tem {'uma' if word.lower().endswith('a') or role.gender == 'f' else 'um'} {word} "

@@ -77,9 +77,19 @@ def _read_sentence(sentence: str, state: Reading) -> None:
     role_phrases = naming.group_names(body, state)
     body = role_phrases.text
     before = len(state.facts)
-    for index, clause in enumerate(split_clauses(body, state.lang)):
+    parts = _without_relative(body)
+    for index, clause in enumerate(c for part in parts for c in split_clauses(part, state.lang)):
         _read_clause(clause, state, continues=index > 0)
     naming.tell_roles(role_phrases, state, told=len(state.facts) > before)
+
+
+_RELATIVE = re.compile(r"^(?P<s>[^,]+), (?:who|que) (?P<a>[^,]+), (?P<b>.+)$")
+
+
+def _without_relative(sentence: str) -> list[str]:
+    """ "Tom, who lives in Leeds, is a chef" as "Tom lives in Leeds" and "is a chef"."""
+    m = _RELATIVE.match(sentence)
+    return [f"{m['s']} {m['a']}", m["b"]] if m else [sentence]
 
 
 def _bare(clause: str) -> str:
@@ -100,7 +110,7 @@ def _read_clause(clause: str, state: Reading, *, continues: bool) -> None:
     for pattern, hedge in _HEDGES:
         if m := pattern.match(plain(clause)):
             clause, level = clause[m.end() :], hedge
-    if continues and (not states(clause) or not clause):
+    if continues and (not clause or not states(clause, continues=True)):
         return
     if not clause or addresses_reader(clause) or (_INNER_UNSURE.search(fold(clause)) and level == "explicit_statement"):
         return
@@ -173,7 +183,9 @@ def _keep(told: Told, state: Reading) -> None:
     fact = Fact(told.subject, text, level=state.level, category=frame.kind.category if frame else "conversational")
     if frame is None:
         fact.category = "specific_event" if dated else "routine_activity"
-    elif frame.ended and frame.kind.name == "has":
+    if re.search(r"\b(?:favou?rite|favorit|preferid|predilet)", fold(told.shown)):
+        fact.category = "stable_preference"
+    elif frame and frame.ended and frame.kind.name == "has":
         fact.category = "specific_event"
     if dated and not (frame and frame.kind.name == "age" and dated.precision == "year"):
         fact.event_date, fact.precision = dated.iso, dated.precision

@@ -30,6 +30,7 @@ partner_of = partner partner companheiro:m companheira:f parceiro:m parceira:f
 partner_of = fiancé fiance:m fiancee:f noivo:m noiva:f
 former_partner_of = ex ex ex-wife:f ex-husband:m ex-girlfriend:f ex-boyfriend:m
 former_partner_of = ex ex-mulher:f ex-marido:m ex-namorada:f ex-namorado:m ex-esposa:f
+parent_of > parent parent
 parent_of > mother mother:f mom:f mum:f mama:f mae:f mamae:f
 parent_of > father father:m dad:m pai:m papai:m
 parent_of > stepfather stepfather:m padrasto:m

@@ -146,18 +146,25 @@ def without_fillers(sentence: str) -> str:
         out = (out[: match.start()].rstrip(" ,") + " " + out[match.end() :]).strip()
 
 
-def states(sentence: str) -> bool:
-    """Whether a sentence tells something: no question, wish, hypothesis, order, greeting or small talk."""
+def states(sentence: str, *, continues: bool = False) -> bool:
+    """Whether a sentence tells something: no question, wish, hypothesis, order, greeting or small talk.
+
+    A clause that continues a sentence may lack its subject: "is a chef" is no question there, "take insulin" no order.
+    """
     folded = fold(sentence).strip().lstrip("¿¡-–—•*… ").replace("’", "'")
     if re.search(r"[?？]\W*$", folded) or not re.search(r"[^\W_]", folded):
         return False
     opened = re.sub(r"^(?:and|so|but|well|oh|e|mas|entao|bom|ah|hey|oi|ola|hi|hello|ok)\b[,!]*\s+", "", folded)
-    patterns = (_QUESTION, _HYPOTHESIS, _WISH, _CHATTER, _SMALL_TALK)
+    patterns = (
+        (_HYPOTHESIS, _WISH, _CHATTER, _SMALL_TALK)
+        if continues
+        else (_QUESTION, _HYPOTHESIS, _WISH, _CHATTER, _SMALL_TALK)
+    )
     if any(p.search(folded) or p.search(opened) for p in patterns) and not _tells_anyway(opened):
         return False
     if any(portuguese.is_unreal(word) for word in words(opened)):
         return False
-    return not _is_imperative(opened)
+    return continues or not _is_imperative(opened)
 
 
 def _tells_anyway(folded: str) -> bool:

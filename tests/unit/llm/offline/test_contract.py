@@ -244,3 +244,15 @@ def test_dates(message: str, date: str) -> None:
     assert [f["event_date"] for f in extract(message)["facts"]] == [date]
     if "20" not in message:
         assert [f["event_date"] for f in extract(message, date=None)["facts"]] == [None]
+
+
+def test_a_name_is_an_end_only_where_the_sentence_says_so() -> None:
+    assert edges("Ganhei uma bolsa de mestrado em Coimbra.") == set()
+    assert edges("O Bruno e a Carla se casaram em 2015.") == {("Bruno", "spouse_of", "Carla")}
+    profiles = extract("O Bruno e a Carla se casaram em 2015.")["updated_profiles"]
+    assert all("2015" not in p["profile_text"] or "married" in p["profile_text"] for p in profiles)
+
+
+def test_relative_clauses_are_facts_of_their_own() -> None:
+    facts = told("My brother Tom, who lives in Leeds, is a chef.", "Rafael")
+    assert {("Tom", "Tom lives in Leeds"), ("Tom", "Tom is a chef"), ("Tom", "Tom is Rafael's brother")} == set(facts)
