@@ -148,6 +148,18 @@ CREATE INDEX memory_facts_active ON memory_facts (agent_id, entity_key) WHERE va
 CREATE INDEX memory_facts_entity ON memory_facts (agent_id, entity_key, valid_from);
 CREATE INDEX memory_facts_event ON memory_facts (source_event_id);
 CREATE INDEX memory_facts_merged ON memory_facts (merged_into) WHERE merged_into IS NOT NULL;
+-- What a late message asks for: what was still true, or began, after its time. Nothing, for a live one.
+CREATE INDEX memory_facts_closed ON memory_facts (agent_id, entity_key, valid_to) WHERE valid_to IS NOT NULL;
+
+-- Every later message that said a fact again, and when. A late correction from between two of them splits the fact in
+-- two versions, as if history had come in order; without these rows it could not know where the second one begins.
+CREATE TABLE memory_fact_confirmations (
+  fact_id      uuid NOT NULL REFERENCES memory_facts (id) ON DELETE CASCADE,
+  event_id     uuid NOT NULL REFERENCES memory_events (id) ON DELETE CASCADE,
+  occurred_at  timestamptz,
+  PRIMARY KEY (fact_id, event_id)
+);
+CREATE INDEX memory_fact_confirmations_event ON memory_fact_confirmations (event_id);
 
 CREATE TABLE memory_fact_entity_links (
   fact_id     uuid NOT NULL REFERENCES memory_facts (id) ON DELETE CASCADE,
@@ -390,7 +402,8 @@ $$;
 TABLES = (
     "failed_records, model_health, workers, dry_runs, run_results, run_plans, runs, agent_turns, agent_seq, "
     "pending_operations, memory_attribute_registry, memory_relationship_evidence, memory_entity_relationships, "
-    "memory_fact_entity_links, memory_facts, memory_entity_aliases, memory_entities, event_annotations, memory_events"
+    "memory_fact_entity_links, memory_fact_confirmations, memory_facts, memory_entity_aliases, memory_entities, "
+    "event_annotations, memory_events"
 )
 
 

@@ -101,7 +101,9 @@ class PlannedFact(BaseModel):
 
     ``id`` is the new fact's own (made here, so that applying a plan twice cannot make two). ``target_fact_id`` is the
     stored fact that UPDATE replaces, NOOP confirms, DELETE closes; ``target_fact`` the index of an earlier fact of the
-    same plan in its place. ``as_retraction`` keeps a bare ending as a dated retraction.
+    same plan in its place (a later one where a NOOP repeats what an UPDATE of the plan puts right). ``as_retraction``
+    keeps a bare ending as a dated retraction. ``closed_by`` is a stored retraction, later than the message, that ends
+    the fact.
     """
 
     id: UUID
@@ -119,6 +121,7 @@ class PlannedFact(BaseModel):
     action: Literal["ADD", "UPDATE", "NOOP", "DELETE"]
     target_fact_id: UUID | None = None
     target_fact: int | None = None
+    closed_by: UUID | None = None
     as_retraction: bool = False
     reason: str = ""
     similarity: float | None = None

@@ -1,0 +1,107 @@
+"""Which stored facts a new one may be about: one query for all facts of a message (behaviour: 7; design: 5)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.orm import Session
+
+from worker.embedding.provider import Vectors
+from worker.write.fact_rows import as_rows, vector_text
+from worker.write.timeline import moment
+
+# The nearest of ALL active facts of the entity: exact distances ("+ 0" keeps an approximate index out of it). A late
+# message (facts that ended, or began, after its time) sees what was valid at its time and the next later version of
+# each chain, retractions among them; for a live one the second branch finds nothing in its index. The third branch is
+# what says the very same.
+CANDIDATES = text("""
+WITH q AS MATERIALIZED (
+  SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS q (
+    number integer, entity_key text, text_hash text, embedding vector)
+)
+SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.confidence, f.attribute_key, f.value,
+       f.text_hash = decode(q.text_hash, 'hex') AS identical, 1 - (f.embedding <=> q.embedding) AS similarity
+  FROM q CROSS JOIN LATERAL (
+    (SELECT a.id FROM memory_facts a
+      WHERE a.agent_id = :agent_id AND a.entity_key = q.entity_key AND a.valid_to IS NULL
+        AND q.embedding IS NOT NULL
+        AND (CAST(:at AS timestamptz) IS NULL OR a.valid_from IS NULL OR a.valid_from <= :at
+             OR NOT EXISTS (SELECT FROM memory_facts p WHERE p.id = a.supersedes_fact_id AND p.valid_from > :at))
+      ORDER BY (a.embedding <=> q.embedding) + 0 LIMIT :k)
+    UNION
+    (SELECT c.id FROM memory_facts c
+      WHERE c.agent_id = :agent_id AND c.entity_key = q.entity_key AND c.valid_to > CAST(:at AS timestamptz)
+        AND q.embedding IS NOT NULL AND c.merged_into IS NULL
+        AND (c.valid_from IS NULL OR c.valid_from <= :at
+             OR NOT EXISTS (SELECT FROM memory_facts p WHERE p.id = c.supersedes_fact_id AND p.valid_from > :at))
+      ORDER BY (c.embedding <=> q.embedding) + 0 LIMIT :k)
+    UNION
+    (SELECT s.id FROM memory_facts s
+      WHERE s.agent_id = :agent_id AND s.entity_key = q.entity_key AND s.text_hash = decode(q.text_hash, 'hex')
+        AND (s.valid_to IS NULL OR s.valid_to > CAST(:at AS timestamptz)) AND s.kind = 'fact' AND s.merged_into IS NULL
+        AND (CAST(:at AS timestamptz) IS NULL OR s.valid_from IS NULL OR s.valid_from <= :at
+             OR NOT EXISTS (SELECT FROM memory_facts p WHERE p.id = s.supersedes_fact_id AND p.valid_from > :at)))
+  ) found
+  JOIN memory_facts f ON f.id = found.id
+ ORDER BY q.number, similarity DESC NULLS LAST, f.id
+""")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A stored fact near a new one. ``similarity`` is a cosine; None where either has no vector."""
+
+    id: UUID
+    text: str
+    kind: str
+    valid_from: datetime | None
+    valid_to: datetime | None
+    confidence: float
+    attribute_key: str | None
+    value: str | None
+    identical: bool
+    similarity: float | None
+
+    def later_than(self, at: datetime | None) -> bool:
+        """Whether it began after ``at``, so that a fact of that time can never supersede it."""
+        return moment(self.valid_from) > moment(at)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for: a text of an entity, with its vector where there is one."""
+
+    number: int
+    entity_key: str
+    text_hash: bytes
+    vector: Vectors | None
+
+
+def find_candidates(
+    session: Session, agent_id: str, queries: Sequence[Query], at: datetime | None, limit: int
+) -> dict[int, list[Candidate]]:
+    """The candidates of each query by its number, nearest first; at most ``limit`` of each kind and the same text."""
+    found: dict[int, list[Candidate]] = {query.number: [] for query in queries}
+    if not queries:
+        return found
+    rows = as_rows(
+        {
+            "number": query.number,
+            "entity_key": query.entity_key,
+            "text_hash": query.text_hash,
+            "embedding": vector_text(query.vector),
+        }
+        for query in queries
+    )
+    for row in session.execute(CANDIDATES, {"agent_id": agent_id, "at": at, "k": limit, "rows": rows}).mappings():
+        fields = dict(row)
+        number, similarity = fields.pop("number"), fields.pop("similarity")
+        if similarity is not None and math.isnan(similarity):
+            similarity = None
+        found[number].append(Candidate(similarity=similarity, **fields))
+    return found

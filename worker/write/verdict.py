@@ -1,0 +1,187 @@
+"""What is done with one new fact: the rules around the model's word (behaviour: 7 and 14). Pure.
+
+The model decides; these rules keep it from closing what it may not close and from losing what is new. Where it is
+unsure or wrong the answer is ADD: a near-duplicate beats a lost fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from worker.llm.items import Decision
+from worker.write.candidates import Candidate
+from worker.write.evidence import Draft
+from worker.write.polarity import numbers_and_dates, polarity
+from worker.write.timeline import moment
+from worker.write.wording import ends, says_more, says_over
+
+Action = Literal["ADD", "UPDATE", "NOOP", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """An action and its target: a stored fact, or an earlier fact of the message by index (``target_fact``)."""
+
+    action: Action
+    target: UUID | None = None
+    target_fact: int | None = None
+    closed_by: UUID | None = None
+    reason: str = ""
+    similarity: float | None = None
+    warning: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """Something that a new fact can be about, as the model saw it: a stored fact or an earlier one of the message."""
+
+    text: str
+    attribute_key: str | None
+    value: str | None
+    similarity: float | None
+    stored: Candidate | None = None
+    index: int | None = None
+
+
+def settled(fact: Draft, candidates: Sequence[Candidate], at: datetime | None, floor: float) -> Verdict | None:
+    """The verdict where no model is needed: the same text, or nothing similar. None: ask.
+
+    An ending ("no longer …") of something unknown is kept as a retraction, so that it also closes what comes late.
+    """
+    twins = [c for c in candidates if c.identical and c.kind == "fact"]
+    if twins:
+        first = min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)))
+        verdict = Verdict("NOOP", first.id, reason="identical", similarity=first.similarity)
+        return over_late(fact, verdict, candidates, at)
+    if near(candidates, floor):
+        return None
+    best = max((c.similarity for c in candidates if c.similarity is not None), default=None)
+    if says_over(fact.text):
+        return Verdict("DELETE", reason="an ending of something unknown", similarity=best)
+    return Verdict("ADD", reason="nothing similar", similarity=best)
+
+
+def near(candidates: Iterable[Candidate], floor: float) -> list[Candidate]:
+    """The candidates at or above the floor (with a float32's tolerance)."""
+    return [c for c in candidates if c.similarity is not None and c.similarity >= floor - 1e-6]
+
+
+def judged(
+    fact: Draft,
+    decision: Decision,
+    option: Option | None,
+    options: Sequence[Option],
+    at: datetime | None,
+    names: Sequence[str],
+) -> Verdict:
+    """The verdict on a fact that the model was asked about; ``option`` is what its decision cites."""
+    verdict = _guarded(fact, decision, option, names)
+    if verdict.action == "ADD" and not verdict.warning:
+        verdict = _plain_reversal(fact, verdict, options, at, names)
+    candidates = [o.stored for o in options if o.stored is not None]
+    if option is not None and option.stored is not None and option.stored.kind == "retraction":
+        return _about_retraction(verdict, option.stored, at)
+    return over_late(fact, verdict, candidates, at, names)
+
+
+def over_late(
+    fact: Draft, verdict: Verdict, candidates: Iterable[Candidate], at: datetime | None, names: Sequence[str] = ()
+) -> Verdict:
+    """A late fact that a stored, later retraction ends: it is closed there, whatever lies beyond."""
+    enders = [c for c in candidates if c.kind == "retraction" and c.later_than(at) and ends(c.text, fact.text, names)]
+    if not enders or verdict.action == "DELETE":
+        return verdict
+    first = min(enders, key=lambda c: (moment(c.valid_from), str(c.id)))
+    beyond = next((c for c in candidates if c.id == verdict.target), None)
+    if beyond is not None and moment(beyond.valid_from) > moment(first.valid_from):
+        return Verdict("ADD", closed_by=first.id, reason=verdict.reason, similarity=verdict.similarity)
+    return replace(verdict, closed_by=first.id) if verdict.action != "NOOP" else verdict
+
+
+def reconciled(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Verdicts that fit together: an old fact is replaced once, UPDATE goes before DELETE, NOOP follows an UPDATE."""
+    result = list(verdicts)
+    updated: dict[UUID | int, int] = {}
+    for index, verdict in enumerate(result):
+        target = _target(verdict)
+        if verdict.action != "UPDATE" or target is None:
+            continue
+        if target in updated:
+            result[index] = Verdict(
+                "ADD", closed_by=verdict.closed_by, reason=verdict.reason, similarity=verdict.similarity,
+                warning="the old fact is replaced by another fact of the message already; ADD",
+            )  # fmt: skip
+        else:
+            updated[target] = index
+    for index, verdict in enumerate(result):
+        target = _target(verdict)
+        if target is None or target not in updated:
+            continue
+        if verdict.action == "DELETE":
+            warning = "the old fact is replaced by another fact of the message; UPDATE wins"
+            result[index] = replace(verdict, target=None, target_fact=None, warning=warning)
+        elif verdict.action == "NOOP":
+            result[index] = replace(verdict, target=None, target_fact=updated[target])
+    return result
+
+
+def _target(verdict: Verdict) -> UUID | int | None:
+    return verdict.target if verdict.target is not None else verdict.target_fact
+
+
+def _guarded(fact: Draft, decision: Decision, option: Option | None, names: Sequence[str]) -> Verdict:
+    """The model's decision, refused where it may not have its way."""
+    action: Action = decision.action
+    plain = Verdict("ADD", reason=decision.reason, similarity=option.similarity if option else None)
+    if action == "ADD":
+        return plain
+    if option is None:
+        return replace(plain, action="DELETE") if action == "DELETE" else replace(plain, warning="no target; ADD")
+    cited = replace(plain, target=option.stored.id if option.stored else None, target_fact=option.index, action=action)
+    if action == "NOOP":
+        if polarity(fact.text) != polarity(option.text):
+            return replace(cited, action="UPDATE", warning="opposite polarity is never NOOP; UPDATE")
+        mine, theirs = numbers_and_dates(fact.text), numbers_and_dates(option.text)
+        if mine and theirs and mine != theirs:
+            return replace(plain, warning="other numbers are never NOOP; ADD")
+        return cited
+    if fact.attribute_key and option.attribute_key and fact.attribute_key != option.attribute_key:
+        return replace(plain, warning=f"{action} of another attribute is refused; ADD")
+    if action == "DELETE" and says_more(fact.text, option.text, names):
+        return replace(cited, action="UPDATE")
+    return cited
+
+
+def _plain_reversal(
+    fact: Draft, verdict: Verdict, options: Sequence[Option], at: datetime | None, names: Sequence[str]
+) -> Verdict:
+    """A safety net under weak models: ADD for a plain reversal closes what it reverses ("sold the car")."""
+    for option in options:
+        stored = option.stored
+        if stored is not None and stored.kind == "retraction":
+            continue
+        if stored is not None and stored.later_than(at):
+            if ends(stored.text, fact.text, names):
+                return replace(verdict, action="UPDATE", target=stored.id, warning="a later fact ends it; UPDATE")
+        elif ends(fact.text, option.text, names):
+            over = says_over(fact.text) and not says_more(fact.text, option.text, names)
+            return replace(
+                verdict,
+                action="DELETE" if over else "UPDATE",
+                target=stored.id if stored else None,
+                target_fact=option.index,
+                warning=f"ADD of a plain reversal; {'DELETE' if over else 'UPDATE'}",
+            )
+    return verdict
+
+
+def _about_retraction(verdict: Verdict, retraction: Candidate, at: datetime | None) -> Verdict:
+    """What cites a retraction: a late fact ends there, another ending stands beside it, all else is new."""
+    if verdict.action == "DELETE":
+        return replace(verdict, target=None)
+    ended = retraction.id if retraction.later_than(at) else None
+    return replace(verdict, action="ADD", target=None, closed_by=ended)
