@@ -105,6 +105,11 @@ def opposed(a: str, b: str) -> bool:
     return _turned_by_prefix(one - other, other - one) or _turned_by_prefix(other - one, one - other)
 
 
+def languages_of(text: str) -> frozenset[str]:
+    """The languages (codes of ``negators.LANGUAGES``) that ``text`` looks most like; all where nothing tells."""
+    return _languages(_TOKEN.findall(_fold(text)))
+
+
 # -- words ---------------------------------------------------------------------------------------------------------
 
 
