@@ -343,7 +343,7 @@ class MemoryClient:
         return missing
 
     def finished(self, events: Sequence[UUID]) -> dict[UUID, str]:
-        """How those of ``events`` ended that have: ``ok``, ``degraded``, ``empty`` or ``failed``. Raises ClientError."""
+        """How those of ``events`` ended that have (``ok``, ``degraded``, ``empty``, ``failed``). Raises ClientError."""
         from producer.accepting import FINISHED
 
         with self._require_database().connection() as connection:

@@ -1,0 +1,1 @@
+"""Importing history: one file a format, each yielding Rows; ``run`` hands them in."""

@@ -1,0 +1,68 @@
+"""What can be asked of the broker: whether it answers, how long its queues are, how it is set up."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from producer.queues import QueueName
+
+
+class Broker:
+    """A broker by its address. Queues and settings can be read where it is Redis, or speaks like it."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.is_redis = url.startswith(("redis://", "rediss://", "valkey://", "unix://", "redis+socket://"))
+
+    def error(self) -> str | None:
+        """None if it answers, else one line. Takes two seconds at most."""
+        from kombu.connection import Connection
+        from kombu.exceptions import OperationalError as KombuError
+
+        options = {"socket_connect_timeout": 1, "socket_timeout": 2, "max_retries": 1}
+        try:
+            with Connection(  # type: ignore[no-untyped-call]
+                self.url, connect_timeout=1, transport_options=options if self.is_redis else None
+            ) as connection:
+                connection.ensure_connection(max_retries=1, interval_start=0.1, timeout=2)
+        except (KombuError, OSError, KeyError, ValueError) as error:
+            return f"does not answer ({type(error).__name__})"
+        return None
+
+    def state(self) -> dict[str, Any]:
+        """``broker``: ok, or why not; ``queues``: messages by queue, None where they cannot be counted."""
+        error = self.error()
+        return {"broker": error or "ok", "queues": None if error else self.queues()}
+
+    def queues(self) -> dict[str, int] | None:
+        """Messages that wait, by queue; None where the broker is not Redis."""
+        if not self.is_redis:
+            return None
+        with self._redis() as client:
+            return {name.value: int(client.llen(name.value)) for name in QueueName}
+
+    def settings(self) -> dict[str, str] | None:
+        """``maxmemory-policy`` and ``appendonly``; None where they cannot be read (hosted ones often refuse)."""
+        import redis
+
+        if not self.is_redis:
+            return None
+        found: dict[str, str] = {}
+        try:
+            with self._redis() as client:
+                for name in ("maxmemory-policy", "appendonly"):
+                    found |= client.config_get(name)
+        except redis.RedisError:
+            return None
+        return found
+
+    @contextlib.contextmanager
+    def _redis(self) -> Any:
+        import redis
+
+        client = redis.Redis.from_url(self.url, socket_connect_timeout=1, socket_timeout=2, decode_responses=True)
+        try:
+            yield client
+        finally:
+            client.close()

@@ -1,0 +1,112 @@
+"""``facts``, ``entities``, ``relations``: what an agent's memory holds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from worker.cli import console
+from worker.cli.serving import AsJson, DataDir, connection_to, servers
+
+Agent = Annotated[str, typer.Option("--agent", help="Whose memory.", show_default=False)]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many rows.", show_default=False)]
+
+FACT_COLUMNS = {
+    "entity_key": "about",
+    "fact_text": "fact",
+    "confidence": "conf.",
+    "event_date": "date",
+    "valid_from": "valid from",
+    "valid_to": "valid to",
+    "speaker": "said by",
+}
+ENTITY_COLUMNS = {
+    "canonical_key": "key",
+    "display_name": "name",
+    "aliases": "also",
+    "fact_count": "facts",
+    "profile_text": "profile",
+}
+RELATION_COLUMNS = {
+    "source_entity_key": "from",
+    "rel_type": "relation",
+    "target_entity_key": "to",
+    "strength": "strength",
+    "valid_from": "valid from",
+    "valid_to": "valid to",
+}
+
+
+def facts(
+    agent: Agent,
+    entity: Annotated[
+        str | None, typer.Option("--entity", help="Only facts that are about or mention this key.", show_default=False)
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Closed versions, retractions and doubtful facts as well.")
+    ] = False,
+    min_confidence: Annotated[
+        float | None, typer.Option("--min-confidence", min=0.0, max=1.0, help="Instead of 0.55.", show_default=False)
+    ] = None,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """List the facts of an agent."""
+    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+        from worker.read.facts import MIN_CONFIDENCE
+        from worker.read.facts import facts as read
+
+        floor = MIN_CONFIDENCE if min_confidence is None else min_confidence
+        rows = read(
+            connection, _agent(agent), entity_key=entity, everything=everything, min_confidence=floor, limit=limit
+        )
+    _show("facts", "Facts", FACT_COLUMNS, rows, as_json)
+
+
+def entities(
+    agent: Agent,
+    everything: Annotated[bool, typer.Option("--all", help="Those merged into another as well.")] = False,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """List the entities of an agent."""
+    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+        from worker.read.entities import entities as read
+
+        rows = read(connection, _agent(agent), everything=everything, limit=limit)
+    _show("entities", "Entities", ENTITY_COLUMNS, rows, as_json)
+
+
+def relations(
+    agent: Agent,
+    everything: Annotated[bool, typer.Option("--all", help="Those that ended as well.")] = False,
+    limit: Limit = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
+    """List the relations of an agent."""
+    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+        from worker.read.relations import relations as read
+
+        rows = read(connection, _agent(agent), everything=everything, limit=limit)
+    _show("relations", "Relations", RELATION_COLUMNS, rows, as_json)
+
+
+def _agent(agent: str) -> str:
+    """The agent id as it is stored. Raises CommandError for a blank one."""
+    from producer.contract import clean_text, is_blank
+    from worker.cli.errors import WRONG_USE, CommandError
+
+    if is_blank(agent):
+        raise CommandError("--agent is blank; say whose memory to list", WRONG_USE)
+    return clean_text(agent).strip()
+
+
+def _show(name: str, title: str, columns: dict[str, str], rows: list[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        console.show_json({name: rows})
+    else:
+        console.show_table(f"{title} ({len(rows)})", columns, rows)
