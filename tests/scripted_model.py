@@ -14,7 +14,6 @@ only what it is about. Nothing is printed.
 from __future__ import annotations
 
 import base64
-import contextlib
 import hashlib
 import json
 import math
@@ -24,132 +23,18 @@ import time
 import unicodedata
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.scripted_parts import Call, Fault, Hold
+
+__all__ = ["EMBEDDING", "Call", "Fault", "Hold", "ScriptedModel", "hashing_vector"]
 
 EMBEDDING = "embedding"  # the pseudo task under which calls to /v1/embeddings are scripted, held and counted
 
 
-@dataclass(frozen=True)
-class Fault:
-    """Something that goes wrong instead of a reply; see the constructors."""
-
-    kind: str
-    text: str = ""
-    status_code: int = 500
-    seconds: float = 0.0
-    retry_after: str | None = None
-    code: str | None = None
-    number: int = 0
-
-    @classmethod
-    def status(
-        cls, status: int, *, retry_after: float | str | None = None, code: str | None = None, text: str = ""
-    ) -> Fault:
-        """An HTTP error, with Retry-After (seconds or an HTTP date) and the error's ``code`` and message."""
-        after = None if retry_after is None else str(retry_after)
-        return cls("status", status_code=status, retry_after=after, code=code, text=text)
-
-    @classmethod
-    def timeout(cls, seconds: float = 60.0) -> Fault:
-        """No answer for ``seconds``, then the connection is closed."""
-        return cls("timeout", seconds=seconds)
-
-    @classmethod
-    def disconnect(cls) -> Fault:
-        """The connection is closed at once."""
-        return cls("timeout", seconds=0.0)
-
-    @classmethod
-    def broken(cls, text: str) -> Fault:
-        """A reply with this raw text, finish_reason stop."""
-        return cls("text", text=text)
-
-    @classmethod
-    def refusal(cls, text: str = "I cannot help with that.") -> Fault:
-        """A refusal, as structured output reports it (message.refusal)."""
-        return cls("refusal", text=text)
-
-    @classmethod
-    def content_filter(cls) -> Fault:
-        """A reply that the provider's filter stopped (finish_reason content_filter)."""
-        return cls("content_filter")
-
-    @classmethod
-    def length(cls, text: str) -> Fault:
-        """A reply cut off at the output limit (finish_reason length)."""
-        return cls("length", text=text)
-
-    @classmethod
-    def drip(cls, text: str = "{}", *, interval: float = 0.05) -> Fault:
-        """A reply that comes one byte every ``interval`` seconds: each read is quick, the whole is not."""
-        return cls("drip", text=text, seconds=interval)
-
-    @classmethod
-    def short_batch(cls, missing: int = 1) -> Fault:
-        """Embeddings: so many vectors fewer than texts."""
-        return cls("short_batch", number=missing)
-
-    @classmethod
-    def wrong_width(cls, width: int) -> Fault:
-        """Embeddings: vectors of another width."""
-        return cls("wrong_width", number=width)
-
-    @classmethod
-    def shuffled(cls) -> Fault:
-        """Embeddings: the right vectors in reverse order, with their right ``index``."""
-        return cls("shuffled")
-
-
 Answer = Any  # a dict or list (sent as JSON), a str (sent raw), a Fault, or None (the default reply)
 Reply = Answer | Callable[[dict[str, Any]], Answer]
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call that came in. ``at`` is time.monotonic(); ``body`` the whole request."""
-
-    task: str
-    payload: dict[str, Any]
-    system: str
-    at: float
-    body: dict[str, Any] = field(repr=False, default_factory=dict)
-
-
-class Hold:
-    """Calls of one task that wait until ``release``; leaving the ``with`` block releases them."""
-
-    def __init__(self, task: str) -> None:
-        self.task = task
-        self._condition = threading.Condition()
-        self._arrived = 0
-        self._released = False
-
-    def wait_arrived(self, timeout: float = 30.0, *, count: int = 1) -> None:
-        """Return once ``count`` calls have arrived. Raises TimeoutError."""
-        with self._condition:
-            if not self._condition.wait_for(lambda: self._arrived >= count, timeout):
-                raise TimeoutError(f"{self._arrived} of {count} calls of {self.task} after {timeout} s")
-
-    def release(self) -> None:
-        """Let all of them go on, and those to come."""
-        with self._condition:
-            self._released = True
-            self._condition.notify_all()
-
-    def pass_through(self) -> None:
-        """What a call does: arrive, then wait."""
-        with self._condition:
-            self._arrived += 1
-            self._condition.notify_all()
-            self._condition.wait_for(lambda: self._released)
-
-    def __enter__(self) -> Hold:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
 
 
 class ScriptedModel:
@@ -164,6 +49,7 @@ class ScriptedModel:
         self._holds: list[Hold] = []
         self._vectors: dict[str, list[float]] = {}
         self._calls: list[Call] = []
+        self.errors: list[str] = []  # of the script itself, such as a function that raised; a test may want none
         self._stopping = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.model = self
@@ -317,17 +203,23 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        try:
             if self.path.endswith("/chat/completions"):
                 self._chat(body)
             elif self.path.endswith("/embeddings"):
                 self._embeddings(body)
             else:
                 self._error(Fault.status(404, code="not_found"))
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # the client was killed or gave up
+        except Exception as error:
+            self.model.errors.append(repr(error))
+            self._error(Fault.status(500, text="the scripted model itself failed; see its errors"))
 
     def _chat(self, body: dict[str, Any]) -> None:
         system = "\n".join(_content(m) for m in body["messages"] if m["role"] in ("system", "developer"))
-        user = next(_content(m) for m in body["messages"] if m["role"] == "user")
+        # litellm turns the system message of some models into a user message; ours is the last one.
+        user = [_content(m) for m in body["messages"] if m["role"] == "user"][-1]
         payload = json.loads(user)
         task = str(payload.get("task"))
         answer = self.model.answer(Call(task, payload, system, time.monotonic(), body))

@@ -26,9 +26,16 @@ TASK_GROUPS: Mapping[str, str] = {
 
 def llm_from_environment(env: Mapping[str, str]) -> LLMProvider:
     """Return the model that ``env`` configures: MANDUA_LLM_MODEL through litellm, with MANDUA_LLM_MODEL_EXTRACTION,
-    _RESOLUTION, _RECONCILIATION and _JOBS for single groups of tasks; without it the offline reader."""
+    _RESOLUTION, _RECONCILIATION and _JOBS for single groups of tasks; without any of them the offline reader.
+
+    Raises ValueError where only single groups have a model: a memory half read by a model and half by patterns is
+    nothing that anybody would want by accident.
+    """
     model = env.get("MANDUA_LLM_MODEL", "").strip()
     if not model:
+        groups = [name for name in sorted(set(TASK_GROUPS.values())) if env.get(f"MANDUA_LLM_MODEL_{name}", "").strip()]
+        if groups:
+            raise ValueError(f"MANDUA_LLM_MODEL is needed as well, not only MANDUA_LLM_MODEL_{groups[0]}")
         from worker.llm.offline import OfflineProvider
 
         return OfflineProvider()

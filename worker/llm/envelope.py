@@ -21,7 +21,7 @@ def open_envelope(value: Any, repairs: Counter[str], depth: int = 0) -> dict[str
 
     A top-level list of items is sorted into sections by what the items hold. Empty: there is no section in it.
     """
-    if isinstance(value, str) and depth:
+    if isinstance(value, str) and (depth or value.lstrip()[:1] in ("{", "[")):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError):

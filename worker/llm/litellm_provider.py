@@ -24,7 +24,7 @@ class LiteLLMProvider:
     def __init__(self, model: str, *, per_task: Mapping[str, str] | None = None) -> None:
         self.model = model
         self._per_task = dict(per_task or {})
-        self._formats: dict[tuple[str, str], dict[str, Any] | None] = {}
+        self._formats: dict[str, str | None] = {}
         self._plain: set[str] = set()
         self._lock = threading.Lock()
 
@@ -44,7 +44,6 @@ class LiteLLMProvider:
         """Answer as the protocol says. A reply that was cut off is returned with ``truncated``; a refused one raises
         ModelError(REFUSED), an empty one ModelError(BAD_REPLY, empty)."""
         model = self.model_for(task)
-        end = time.monotonic() + timeout
         messages = [
             {"role": "system", "content": clean_text(system)},
             {
@@ -53,9 +52,9 @@ class LiteLLMProvider:
             },
         ]
         try:
-            # The first import of litellm counts neither as the model's time nor against its deadline.
-            response_format = self._response_format(model, task, schema)
-            end += time.monotonic() - (end - timeout)
+            litellm_module()  # its first import takes seconds and is not the model's time
+            end = time.monotonic() + timeout
+            response_format = self._response_format(model, task, schema, timeout)
             try:
                 response = self._call(model, messages, response_format, end)
             except Exception as error:
@@ -92,23 +91,27 @@ class LiteLLMProvider:
             ),
         )
 
-    def _response_format(self, model: str, task: str, schema: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    def _response_format(
+        self, model: str, task: str, schema: Mapping[str, Any] | None, timeout: float
+    ) -> dict[str, Any] | None:
         """Return the strongest format that the model is known to take: a schema, any JSON object, or none."""
-        litellm = litellm_module()
         if schema is None or model in self._plain:
             return None
-        key = (model, task)
-        if key not in self._formats:
-            litellm.get_llm_provider(model=model)  # raises for a name that is no model's
-            known = litellm.get_supported_openai_params(model=model) or []
-            chosen: dict[str, Any] | None = None
-            if litellm.supports_response_schema(model=model):
-                body = {"name": task, "schema": dict(schema), "strict": True}
-                chosen = {"type": "json_schema", "json_schema": body}
-            elif "response_format" in known:
-                chosen = {"type": "json_object"}
-            self._formats[key] = chosen
-        return self._formats[key]
+        if model not in self._formats:
+            # For some local servers litellm asks the server itself what its model can do.
+            self._formats[model] = call_within(timeout, lambda: _best_format(model))
+        kind = self._formats[model]
+        if kind == "json_schema":
+            return {"type": kind, "json_schema": {"name": task, "schema": dict(schema), "strict": True}}
+        return {"type": kind} if kind else None
+
+
+def _best_format(model: str) -> str | None:
+    litellm = litellm_module()
+    litellm.get_llm_provider(model=model)  # raises for a name that is no model's
+    if litellm.supports_response_schema(model=model):
+        return "json_schema"
+    return "json_object" if "response_format" in (litellm.get_supported_openai_params(model=model) or []) else None
 
 
 def _dislikes_format(error: Exception) -> bool:

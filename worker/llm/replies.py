@@ -43,6 +43,7 @@ from worker.llm.provider import Cause, ModelError
 from worker.llm.reply_json import read_json
 
 MAX_NAME_CHARS = 500
+ITEM_KINDS = ("entity", "fact", "relation", "profile")
 _SUBJECT_KEYS = ("subject", "entity", "about")
 _TYPE_KEYS = ("rel_type", "type", "relation", "relation_type", "relationship", "predicate")
 _ARROW = re.compile(r"^(.+?)\s*(?:→|-+>?)\s*\(?([\w ]+?)\)?\s*(?:→|-+>)\s*(.+)$")
@@ -175,6 +176,9 @@ class _Reading:
         if not isinstance(value, dict):
             raise _Rejected("wrong_type")
         item = coerce.with_plain_keys(value)
+        if isinstance(item.get("fact"), dict):  # {"fact": {"subject": …, "text": …}}
+            self.repairs["unwrapped"] += 1
+            return coerce.with_plain_keys(item["fact"])
         if any(key in item for key in TEXT_KEYS):
             return item
         if len(value) == 1:  # {"Bruna has a cat": ""}, {"Bruna": "Bruna has a cat"}
@@ -225,6 +229,9 @@ class _Reading:
         if not isinstance(value, dict):
             raise _Rejected("wrong_type")
         item = coerce.with_plain_keys(value)
+        if len(value) == 1 and not {"profile_text", "profile", "text", "name"} & item.keys():  # [{"Clara": "…"}]
+            self.repairs["map_for_list"] += 1
+            item = dict(zip(("name", "profile_text"), *value.items(), strict=True))
         text = coerce.one_line(coerce.first_of(item, "profile_text", "profile", "text", repairs=self.repairs))
         if text is None:
             raise _Rejected("wrong_type")
@@ -333,7 +340,9 @@ def _refuse_empty(parsed: ParsedExtraction, envelope: Mapping[str, Any]) -> None
     if parsed.cut:
         raise ModelError(Cause.BAD_REPLY, "cut_empty")
     sections = [envelope[key] for key in SECTIONS[:4] if key in envelope]
-    if not sections or (all(not isinstance(item, list) and item not in (None, {}) for item in sections)):
+    # Items that are blank were read and found wanting; items of the wrong kind were not read at all.
+    unread = [reject for reject in parsed.rejects if reject.kind in ITEM_KINDS]
+    if not sections or (unread and all(reject.reason in ("wrong_type", "wrong_shape") for reject in unread)):
         raise ModelError(Cause.BAD_REPLY, "wrong_shape")
 
 

@@ -129,6 +129,8 @@ def _unfence(text: str, repairs: Counter[str]) -> str:
     """Drop a fence around the JSON. Backticks inside a string stay: only an opening one right before a bracket and a
     closing one at the very end, or on a line of its own, count."""
     opening = _OPENING_FENCE.search(text)
+    if opening and _OPENING_FENCE.search(text, opening.end()):
+        return text  # several blocks: each is found by its brackets
     first_bracket = re.search(r"[\[{]", text)
     if opening is None or first_bracket is None or opening.start() > first_bracket.start():
         return text

@@ -200,7 +200,7 @@ def test_the_strongest_format_that_the_model_takes(model: ScriptedModel, monkeyp
     ask(LiteLLMProvider("openai/scripted"), schema=schema)
     ask(LiteLLMProvider("openai/gpt-4o-mini"), schema=schema)
     ask(LiteLLMProvider("openai/gpt-4o-mini"))
-    formats = [call.body.get("response_format") for call in model.calls]
+    formats: list[Any] = [call.body.get("response_format") for call in model.calls]
     assert formats[0] == {"type": "json_object"}
     assert formats[1]["type"] == "json_schema"
     assert formats[1]["json_schema"]["schema"] == schema
@@ -226,6 +226,29 @@ def test_a_model_for_each_group_of_tasks(model: ScriptedModel) -> None:
     model.on("reconciliation", {"decisions": []})
     provider.complete("reconciliation", "s", {})
     assert model.calls[0].body["model"] == "other"
+
+
+def test_without_a_model_the_offline_reader_answers_and_half_a_configuration_is_refused() -> None:
+    from worker.llm.offline import OfflineProvider
+
+    assert isinstance(llm_from_environment({"MANDUA_LLM_MODEL": " "}), OfflineProvider)
+    with pytest.raises(ValueError, match="MANDUA_LLM_MODEL is needed"):
+        llm_from_environment({"MANDUA_LLM_MODEL_JOBS": "openai/x"})
+
+
+def test_what_is_not_scripted_is_answered_by_the_offline_reader(
+    model: ScriptedModel, provider: LiteLLMProvider
+) -> None:
+    payload: dict[str, Any] = {
+        "message": "I live in Olinda.",
+        "speaker": "Bruna",
+        "message_date": None,
+        "recent_messages": [],
+        "known": [],
+    }
+    facts = json.loads(provider.complete("informed_extraction", "s", payload).text)["facts"]
+    assert any("Olinda" in fact["text"] for fact in facts)
+    assert model.errors == []
 
 
 def test_many_threads_at_once(model: ScriptedModel, provider: LiteLLMProvider) -> None:

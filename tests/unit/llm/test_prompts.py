@@ -86,7 +86,14 @@ def _fits(value: Any, schema: Any) -> bool:
     if "anyOf" in schema:
         return any(_fits(value, choice) for choice in schema["anyOf"])
     kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    python = {"object": dict, "array": list, "string": str, "number": (int, float), "integer": int, "boolean": bool}
+    python: dict[str, Any] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "number": (int, float),
+        "integer": int,
+        "boolean": bool,
+    }
     if value is None:
         return "null" in kinds
     if not any(isinstance(value, python[kind]) for kind in kinds if kind != "null"):
