@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from worker.cli import console
+from worker.cli.errors import WRONG_USE, CommandError
 from worker.cli.serving import AsJson, DataDir, connection_to, servers
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
 
 Agent = Annotated[str, typer.Option("--agent", help="Whose memory.", show_default=False)]
 Limit = Annotated[int | None, typer.Option("--limit", min=1, help="At most so many rows.", show_default=False)]
@@ -54,14 +61,12 @@ def facts(
     data_dir: DataDir = None,
 ) -> None:
     """List the facts of an agent."""
-    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+    with _reading(agent, data_dir) as (agent_id, connection):
         from worker.read.facts import MIN_CONFIDENCE
         from worker.read.facts import facts as read
 
         floor = MIN_CONFIDENCE if min_confidence is None else min_confidence
-        rows = read(
-            connection, _agent(agent), entity_key=entity, everything=everything, min_confidence=floor, limit=limit
-        )
+        rows = read(connection, agent_id, entity_key=entity, everything=everything, min_confidence=floor, limit=limit)
     _show("facts", "Facts", FACT_COLUMNS, rows, as_json)
 
 
@@ -73,10 +78,10 @@ def entities(
     data_dir: DataDir = None,
 ) -> None:
     """List the entities of an agent."""
-    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+    with _reading(agent, data_dir) as (agent_id, connection):
         from worker.read.entities import entities as read
 
-        rows = read(connection, _agent(agent), everything=everything, limit=limit)
+        rows = read(connection, agent_id, everything=everything, limit=limit)
     _show("entities", "Entities", ENTITY_COLUMNS, rows, as_json)
 
 
@@ -88,21 +93,22 @@ def relations(
     data_dir: DataDir = None,
 ) -> None:
     """List the relations of an agent."""
-    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+    with _reading(agent, data_dir) as (agent_id, connection):
         from worker.read.relations import relations as read
 
-        rows = read(connection, _agent(agent), everything=everything, limit=limit)
+        rows = read(connection, agent_id, everything=everything, limit=limit)
     _show("relations", "Relations", RELATION_COLUMNS, rows, as_json)
 
 
-def _agent(agent: str) -> str:
-    """The agent id as it is stored. Raises CommandError for a blank one."""
+@contextlib.contextmanager
+def _reading(agent: str, data_dir: Path | None) -> Iterator[tuple[str, Connection]]:
+    """The agent id as it is stored, and a connection. Raises CommandError for a blank one."""
     from producer.contract import clean_text, is_blank
-    from worker.cli.errors import WRONG_USE, CommandError
 
     if is_blank(agent):
         raise CommandError("--agent is blank; say whose memory to list", WRONG_USE)
-    return clean_text(agent).strip()
+    with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
+        yield clean_text(agent).strip(), connection
 
 
 def _show(name: str, title: str, columns: dict[str, str], rows: list[dict[str, Any]], as_json: bool) -> None:
