@@ -68,7 +68,7 @@ def ground(reading: Reading, given: Ground) -> Reading:
     subjects = {fold(fact.subject) for fact in facts}
     entities: list[ExtractedEntity] = []
     for entity in reading.entities:
-        if _copied((entity.name, *entity.aliases), given):
+        if _copied((entity.name,), given):
             reading.reject("entity", "copied_from_prompt", entity.name)
         elif fold(entity.name) in subjects or _given_name(entity, given):
             entities.append(_with_given_aliases(entity, given))
@@ -130,11 +130,17 @@ def _doubt(fact: ExtractedFact, given: Ground, *, subject: bool, shared: bool, o
         return "name_not_in_message" if len(invented) == 1 else "names_not_in_message"
     if _invented_numbers(fact, given):
         return "number_not_in_message"
-    rest = stems(fact.text) - own
-    # An explicit statement shares a word with the message; an inference need not, nor one in another language.
-    if rest and not shared and fact.confidence > 0.80 and languages_of(fact.text) & given.languages:
+    if not shared and _ought_to_share(fact, given, own):
         return "words_not_in_message"
     return None
+
+
+def _ought_to_share(fact: ExtractedFact, given: Ground, own: frozenset[str]) -> bool:
+    """Whether a fact must have a word of the message: an explicit statement must; an inference, a computed number and a
+    sentence in another language need not."""
+    if fact.confidence <= 0.80 or not stems(fact.text) - own or numbers_and_dates(fact.text):
+        return False
+    return bool(languages_of(fact.text) & given.languages) and not _other_script(fact.text, given)
 
 
 def _invented_names(fact: ExtractedFact, given: Ground) -> list[str]:
@@ -217,7 +223,7 @@ def _given_name(entity: ExtractedEntity, given: Ground) -> bool:
 
 
 def _with_given_aliases(entity: ExtractedEntity, given: Ground) -> ExtractedEntity:
-    kept = [alias for alias in entity.aliases if _stands(alias, given)]
+    kept = [alias for alias in entity.aliases if _stands(alias, given) and not _copied((alias,), given)]
     return entity if len(kept) == len(entity.aliases) else entity.model_copy(update={"aliases": kept})
 
 
