@@ -194,7 +194,8 @@ def _tell(runs: Sequence[dict[str, Any]], told: set[int]) -> None:
     for number, (line, run) in enumerate(zip(CONVERSATION, runs, strict=True)):
         if run["status"] and number not in told:
             told.add(number)
-            times = ", ".join(f"{stage} {spent:.0f} ms" for stage, spent in (run["timings"] or {}).items())
+            spent = run["timings"] or {}
+            times = ", ".join(f"{stage} {spent[stage]:.0f} ms" for stage in STAGES if stage in spent)
             print(f"  {run['status']:<8} {line.speaker}: {line.text}  ({times})", file=sys.stderr, flush=True)
 
 
