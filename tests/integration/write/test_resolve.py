@@ -24,7 +24,7 @@ from worker.llm.provider import Cause, Completion, ModelError
 from worker.write.calls import Calls, EmbeddingError, VectorCache
 from worker.write.entity_rows import upsert_entities
 from worker.write.message import Message
-from worker.write.names import fold
+from worker.write.names import entity_key, fold
 from worker.write.plans import Extraction, Resolution, ResolvedEntity
 from worker.write.resolution import resolve
 
@@ -168,8 +168,6 @@ class Memory:
     def know(self, *names: tuple[str, str]) -> None:
         """Store entities as they are."""
         vectors = VectorCache([name for _, name in names], self.embeddings.embed([name for _, name in names]))
-        from worker.write.names import entity_key
-
         self.store(
             [
                 ResolvedEntity(
