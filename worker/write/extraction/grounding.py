@@ -29,13 +29,13 @@ _NAME = re.compile(r"(?<![^\W_])[^\W\d_][\w'’\-]*")
 class Ground:
     """What a reply may be made of: the message, the recent messages, the known entities and the speaker."""
 
-    message: str
     folded: str
     words: frozenset[str]
     stems: frozenset[str]
     numbers: frozenset[str]
     speaker: str
     languages: frozenset[str]
+    scripts: frozenset[str]
     claims: tuple[Sentence, ...]
     sent: datetime | None
 
@@ -47,13 +47,13 @@ class Ground:
         whole = "\n".join((message, *others, speaker))
         folded = fold(whole)
         return cls(
-            message=message,
             folded=folded,
             words=frozenset(folded.split()),
             stems=stems(whole),
             numbers=numbers_and_dates(whole),
             speaker=fold(speaker),
             languages=languages_of(message),
+            scripts=_script(message),
             claims=tuple(claims),
             sent=sent,
         )
@@ -211,11 +211,11 @@ def _word_stands(word: str, given: Ground) -> bool:
 def _other_script(text: str, given: Ground) -> bool:
     """Whether ``text`` is in a script that was not given (王芳 written as Wang Fang): nothing to compare."""
     script = _script(text)
-    return bool(script) and not (script & _script(given.message))
+    return bool(script) and not (script & given.scripts)
 
 
 def _script(text: str) -> frozenset[str]:
-    return frozenset(unicodedata.name(char, "?").split(" ")[0] for char in text if char.isalpha())
+    return frozenset(unicodedata.name(char, "?").split(" ")[0] for char in set(text) if char.isalpha())
 
 
 def _given_name(entity: ExtractedEntity, given: Ground) -> bool:
