@@ -44,11 +44,11 @@ def parse_procfile(text: str) -> list[ProcessLine]:
 
 
 def read_procfile(path: Path | None = None) -> list[ProcessLine]:
-    """The processes of a Procfile, by default the project's own (of the checkout, else of the installed package)."""
-    if path is None:
-        here = Path(__file__).resolve().parent
-        places = [here.parents[1] / "Procfile", here / "Procfile"]
-        path = next((place for place in places if place.is_file()), places[0])
+    """The processes of a Procfile, by default the project's own. Raises LocalStackError.
+
+    The project's own lies in this package, so that an installed one has it as well; the one at the top links to it.
+    """
+    path = path or Path(__file__).with_name("Procfile")
     try:
         return parse_procfile(path.read_text())
     except OSError as error:

