@@ -122,7 +122,7 @@ def preview(rows: Sequence[Row], rejected: Sequence[Rejected]) -> dict[str, Any]
     ``cost_usd`` is None. ``first`` and ``last`` are ISO times, None where no row has one.
     """
     times = [row.request.occurred_at for row in rows if isinstance(row.request.occurred_at, datetime)]
-    undated = sum(1 for row in rows if row.request.occurred_at is None)
+    undated = sum(1 for row in rows if row.request.occurred_at is None and not row.request.blank)
     warnings = [f"{undated} rows have no occurred_at and would be dated now"] if undated else []
     written = [row.request for row in rows if not row.request.blank]
     skipped = Counter(item.reason for item in rejected)
