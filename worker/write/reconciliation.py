@@ -122,8 +122,10 @@ def _verdicts(
         if twin != index:
             verdicts[index] = Verdict("NOOP", target_fact=twin, reason="identical")
             continue
-        verdict = settled(fact, found.get(index, []), message.occurred_at, floor)
-        options = _options(index, drafts.facts, found.get(index, []), vectors, floor)
+        at, names = message.occurred_at, drafts.book.names_of(fact.entity_key)
+        candidates = sorted(found.get(index, []), key=lambda c: c.later_than(at))  # what held then before what came
+        verdict = settled(fact, candidates, at, floor, names)
+        options = _options(index, drafts.facts, candidates, vectors, floor)
         if verdict is not None and (verdict.action == "NOOP" or not options):
             verdicts[index] = verdict
         else:
@@ -140,7 +142,9 @@ def _options(
     index: int, facts: Sequence[Draft], candidates: Sequence[Candidate], vectors: VectorCache, floor: float
 ) -> list[Option]:
     """What the model may choose from: the candidates above the floor, and earlier facts that this one contradicts."""
-    options = [Option(c.text, c.attribute_key, c.value, c.similarity, stored=c) for c in near(candidates, floor)]
+    options = [
+        Option(c.text, c.attribute_key, c.value, c.similarity, stored=c) for c in near(facts[index], candidates, floor)
+    ]
     fact, own = facts[index], vectors.get(facts[index].text)
     for earlier, other in enumerate(facts[:index]):
         theirs = vectors.get(other.text)

@@ -169,7 +169,7 @@ class Timeline:
         if target is None or target.kind == "retraction":
             return Outcome("deleted", new)
         before, after = self._around(target)
-        if before is None or not before.covers(self.at):
+        if before is None or not before.covers(self.at) or (self.at is None and before.valid_to is not None):
             return Outcome("deleted", new)
         rest = self._split(before) or after
         self._end(before, self.at or self.now)

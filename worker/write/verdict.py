@@ -17,7 +17,7 @@ from worker.write.candidates import Candidate
 from worker.write.evidence import Draft
 from worker.write.polarity import numbers_and_dates, polarity
 from worker.write.timeline import moment
-from worker.write.wording import ends, says_more, says_over
+from worker.write.wording import bare_ending, ends, says_more, says_over
 
 Action = Literal["ADD", "UPDATE", "NOOP", "DELETE"]
 
@@ -47,27 +47,38 @@ class Option:
     index: int | None = None
 
 
-def settled(fact: Draft, candidates: Sequence[Candidate], at: datetime | None, floor: float) -> Verdict | None:
-    """The verdict where no model is needed: the same text, or nothing similar. None: ask.
-
-    An ending ("no longer …") of something unknown is kept as a retraction, so that it also closes what comes late.
-    """
+def settled(
+    fact: Draft, candidates: Sequence[Candidate], at: datetime | None, floor: float, names: Sequence[str]
+) -> Verdict | None:
+    """The verdict where no model is needed: the same text, or nothing similar. None: ask."""
     twins = [c for c in candidates if c.identical and c.kind == "fact"]
     if twins:
         first = min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)))
         verdict = Verdict("NOOP", first.id, reason="identical", similarity=first.similarity)
-        return over_late(fact, verdict, candidates, at)
-    if near(candidates, floor):
+        return over_late(fact, verdict, candidates, at, names)
+    if near(fact, candidates, floor):
         return None
     best = max((c.similarity for c in candidates if c.similarity is not None), default=None)
-    if says_over(fact.text):
-        return Verdict("DELETE", reason="an ending of something unknown", similarity=best)
-    return Verdict("ADD", reason="nothing similar", similarity=best)
+    return of_nothing(fact, Verdict("ADD", reason="nothing similar", similarity=best))
 
 
-def near(candidates: Iterable[Candidate], floor: float) -> list[Candidate]:
-    """The candidates at or above the floor (with a float32's tolerance)."""
-    return [c for c in candidates if c.similarity is not None and c.similarity >= floor - 1e-6]
+def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
+    """ADD, unless the fact is a bare ending ("no longer …"): of something unknown yet, it is kept as a retraction."""
+    if verdict.action == "ADD" and not verdict.warning and bare_ending(fact.text):
+        return replace(verdict, action="DELETE", reason="an ending of something unknown")
+    return verdict
+
+
+def near(fact: Draft, candidates: Iterable[Candidate], floor: float) -> list[Candidate]:
+    """The candidates at or above the floor (with a float32's tolerance). An ending is not about other endings."""
+    over = says_over(fact.text)
+    return [
+        candidate
+        for candidate in candidates
+        if candidate.similarity is not None
+        and candidate.similarity >= floor - 1e-6
+        and not (over and candidate.kind == "retraction")
+    ]
 
 
 def judged(
@@ -81,18 +92,22 @@ def judged(
     """The verdict on a fact that the model was asked about; ``option`` is what its decision cites."""
     verdict = _guarded(fact, decision, option, names)
     if verdict.action == "ADD" and not verdict.warning:
-        verdict = _plain_reversal(fact, verdict, options, at, names)
+        verdict = of_nothing(fact, _plain_reversal(fact, verdict, options, at, names))
     candidates = [o.stored for o in options if o.stored is not None]
     if option is not None and option.stored is not None and option.stored.kind == "retraction":
-        return _about_retraction(verdict, option.stored, at)
+        verdict = _about_retraction(verdict, option.stored, at)
     return over_late(fact, verdict, candidates, at, names)
 
 
 def over_late(
-    fact: Draft, verdict: Verdict, candidates: Iterable[Candidate], at: datetime | None, names: Sequence[str] = ()
+    fact: Draft, verdict: Verdict, candidates: Sequence[Candidate], at: datetime | None, names: Sequence[str]
 ) -> Verdict:
-    """A late fact that a stored, later retraction ends: it is closed there, whatever lies beyond."""
-    enders = [c for c in candidates if c.kind == "retraction" and c.later_than(at) and ends(c.text, fact.text, names)]
+    """A late fact that stored, later retractions end: it is closed at the first of them, whatever lies beyond."""
+    enders = [
+        c
+        for c in candidates
+        if c.kind == "retraction" and c.later_than(at) and (c.id == verdict.closed_by or ends(c.text, fact.text, names))
+    ]
     if not enders or verdict.action == "DELETE":
         return verdict
     first = min(enders, key=lambda c: (moment(c.valid_from), str(c.id)))
@@ -181,7 +196,7 @@ def _plain_reversal(
 
 def _about_retraction(verdict: Verdict, retraction: Candidate, at: datetime | None) -> Verdict:
     """What cites a retraction: a late fact ends there, another ending stands beside it, all else is new."""
-    if verdict.action == "DELETE":
-        return replace(verdict, target=None)
+    if verdict.action in ("DELETE", "NOOP"):
+        return replace(verdict, action="DELETE", target=None)
     ended = retraction.id if retraction.later_than(at) else None
     return replace(verdict, action="ADD", target=None, closed_by=ended)

@@ -99,6 +99,10 @@ _OVER = re.compile(
     r"|\b(?:deixou|deixei|parou|parei) de\b|\bya no\b|\b(?:dejo|deje|ha dejado) de\b|\bne\b.*\bplus\b"
     r"|\bnicht mehr\b|\bkeine?n? .*\bmehr\b|\bnon\b.*\bpiu\b|больше не|不再|もう.*ない"
 )
+_GOES_ON = re.compile(
+    r"[,;:]|\b(?:and|but|because|so|since|now|instead|prefers?|e|mas|porque|agora|prefere|y|pero|ahora|prefiere|et"
+    r"|und|aber|ma)\b(?!\s*$)"
+)
 _OVER_WORDS = _words(
     "no longer any more anymore not stopped ja nao mais deixou deixei parou parei ya dejo deje dejado ha ne pas plus "
     "nicht mehr kein keine non piu nunca never doesn't don't didn't isn't wasn't doesnt dont didnt isnt wasnt "
@@ -127,7 +131,6 @@ _ENDINGS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
             "married dating dates girlfriend boyfriend partner namora namorada namorado casada casado casou novia "
             "novio relationship relacionamento relacion",
         ),
-        ("moved mudou mudei mudo", "lives live living mora moro vive vivo reside"),
     )
 )
 
@@ -153,6 +156,11 @@ def relation_sentence(source: str, rel_type: str, target: str, language: Languag
 def says_over(text: str) -> bool:
     """Whether ``text`` says in so many words that something no longer is."""
     return _OVER.search(fold(text).lower()) is not None
+
+
+def bare_ending(text: str) -> bool:
+    """Whether ``text`` says that something no longer is and, as far as can be seen without knowing what, only that."""
+    return says_over(text) and _GOES_ON.search(text.casefold()) is None
 
 
 def says_more(new: str, old: str, names: Iterable[str] = ()) -> bool:
