@@ -1,4 +1,4 @@
-"""Words for people by what they are to somebody, in six languages, and the edge that each stands for.
+"""Words for people and pets by what they are to somebody, in six languages, and the edge that each stands for.
 
 The names of the edges are the offline reader's too (``worker/llm/offline/roles.py``), so that all readers meet.
 """
@@ -19,6 +19,7 @@ class Role:
     ``holder_first``: the edge runs from the one who has the role ("Helena parent_of Rafael"); else from the other.
     ``symmetrical``: the edge says the same both ways. ``name``: the English word, as it stands in placeholders' keys.
     ``kind``: roles of one kind with different genders exclude each other; of different kinds always.
+    ``entity_type``: of the holder, "person" or "pet".
     """
 
     rel_type: str
@@ -27,6 +28,7 @@ class Role:
     name: str
     gender: str
     kind: str
+    entity_type: str = "person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,14 @@ therapist_of > therapist -: therapist, psychologist | terapeuta, psicólogo, psi
 trainer_of > trainer -: trainer, coach | treinador, treinadora | entrenador, entrenadora | entraîneur, entraîneuse | allenatore, allenatrice | Trainer, Trainerin
 landlord_of > landlord -: landlord, landlady | senhorio, senhoria | casero, casera | propriétaire! | padrone di casa | Vermieter, Vermieterin
 business_partner_of = business_partner -: business partner, co-founder | sócio, sócia | socio, socia | associé, associée | socio, socia | Geschäftspartner, Geschäftspartnerin
+owns < dog -: dog, puppy, pup | cachorro, cachorra, cão, cadela, cachorrinho, cachorrinha | perro, perra, perrito, perrita | chien, chienne | cane, cagnolino | Hund, Hündin
+owns < cat -: cat, kitten | gato, gata, gatinho, gatinha | gato, gata, gatito, gatita | chat!, chatte! | gatto, gatta, gattino | Katze, Kater
+owns < bird -: parrot, bird! | papagaio, passarinho, calopsita, periquito | loro, pájaro! | perroquet, oiseau! | pappagallo | Papagei, Vogel!
+owns < rabbit -: rabbit, bunny | coelho, coelha | conejo, coneja | lapin | coniglio | Kaninchen
+owns < hamster -: hamster | hamster | hámster | hamster | criceto | Hamster
+owns < horse -: horse, mare, pony | cavalo, égua | caballo!, yegua! | cheval!, jument | cavallo! | Pferd, Pony
+owns < turtle -: turtle, tortoise | tartaruga, jabuti | tortuga | tortue | tartaruga | Schildkröte
+owns < pet -: pet! | bicho!, pet! | mascota | animal! | | Haustier
 """  # noqa: E501
 _BY_ACCENT = {"avó": "grandmother", "vovó": "grandmother", "vó": "grandmother", "avô": "grandfather"}
 _BY_ACCENT |= {"vovô": "grandfather", "vô": "grandfather"}
@@ -126,6 +136,7 @@ _OTHER_EDGES: dict[str, tuple[tuple[str, bool], ...]] = {
     "uncle_of": (("nephew_of", False), ("niece_of", False)),
     "aunt_of": (("nephew_of", False), ("niece_of", False)),
     "doctor_of": (("patient_of", False),),
+    "owns": (("has_pet", False), ("pet_of", True), ("owner_of", False)),
 }
 
 
@@ -136,8 +147,9 @@ def _build() -> tuple[dict[str, Role], dict[str, RoleWord], dict[str, list[str]]
     for line in _TABLE.strip().splitlines():
         head, _, forms = line.partition(":")
         rel_type, arrow, name, gender = head.split()
-        kind = name if rel_type == "in_law_of" else "step" if name.startswith("step") else rel_type
-        role = Role(rel_type, arrow == ">", arrow == "=", name, gender.strip("-"), kind)
+        kind = name if rel_type in ("in_law_of", "owns") else "step" if name.startswith("step") else rel_type
+        holder = "pet" if rel_type == "owns" else "person"
+        role = Role(rel_type, arrow == ">", arrow == "=", name, gender.strip("-"), kind, holder)
         roles[name] = role
         for language, column in zip(LANGUAGES, forms.split("|"), strict=True):
             for form in filter(None, map(str.strip, column.split(","))):

@@ -40,6 +40,8 @@ _ASCII_GAPS = re.compile(r"[^a-z0-9+#&@.,%$\- ]+")
 _SPACES = re.compile(r" {2,}")
 _DIGIT_GAP = re.compile(r"(?<!\d) +| +(?!\d)")
 _TRADE_MARKS = {ord(sign): None for sign in "\u2122\u2120\u00ae\u00a9"}
+# "irmão de Rafael", "Rafael's brother": such a name describes somebody by another, who is mentioned as well.
+_DESCRIBES = re.compile(r"^(?:[^\W\d_]+ )+(?:de|di|von) \S|'s [^\W\d_]")
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 _EDGE = " \t\r\n~*_\u2022|=<>\"'`\u201c\u201d\u2018\u2019\u00ab\u00bb,;:-\u2013\u2014"
 
@@ -80,8 +82,9 @@ def word_grams(text: str, longest: int = 6) -> list[str]:
 def mentions(text: str, names: Iterable[str]) -> list[str]:
     """Which of ``names`` the ``text`` mentions as whole words, the longest first (behaviour: 8, "Entity links").
 
-    A name that occurs only inside the mention of a longer one ("Ana" in "Ana Paula") does not count. Names under three
-    characters are skipped (under two in CJK). Names that fold alike are returned together.
+    A name that occurs only inside the mention of a longer one ("Ana" in "Ana Paula") does not count, unless that one
+    is a description ("brother of Ana"). Names under three characters are skipped (under two in CJK). Names that fold
+    alike are returned together.
     """
     wanted: dict[str, list[str]] = {}
     for name in names:
@@ -103,9 +106,11 @@ def mentions(text: str, names: Iterable[str]) -> list[str]:
     uncovered: dict[str, None] = {}
     kept: list[tuple[int, int]] = []
     for start, end in found:
+        folded = units.folded[start:end]
         if not any(begin <= start and end <= stop for begin, stop in kept):
-            kept.append((start, end))
-            uncovered[units.folded[start:end]] = None
+            uncovered[folded] = None
+            if not all(map(_describes, wanted[folded])):
+                kept.append((start, end))
     return [name for folded in uncovered for name in wanted[folded]]
 
 
@@ -156,6 +161,13 @@ def text_hash(text: str) -> bytes:
     """
     plain = _joined(_spaced(text, symbols=True)) or _symbols_only(text)
     return hashlib.blake2b(_DIGIT_GAP.sub("", plain).encode("utf-8", "replace"), digest_size=16).digest()
+
+
+def _describes(name: str) -> bool:
+    found = _DESCRIBES.search(name)
+    if found is None:
+        return False
+    return found.group()[-1].islower() if "'s " in found.group() else name[0].islower() or " von " in name
 
 
 # -- folding -----------------------------------------------------------------------------------------------------------

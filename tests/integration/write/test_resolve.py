@@ -26,7 +26,7 @@ from worker.write.entity_rows import upsert_entities
 from worker.write.message import Message
 from worker.write.names import entity_key, fold
 from worker.write.plans import Extraction, Resolution, ResolvedEntity
-from worker.write.resolution import resolve
+from worker.write.resolution import known, resolve
 
 WIDTH = 384
 NOW = datetime(2025, 3, 18, 15, tzinfo=UTC)
@@ -530,6 +530,21 @@ def test_a_friend_is_not_the_friend_whom_one_knows(memory: Memory) -> None:
     assert key(memory.say("My friend broke her leg", [("friend", "person")]), "friend") == "person:ana"
 
 
+def test_two_speakers_dogs_are_two(memory: Memory) -> None:
+    first = memory.say("Meu cachorro dorme", [("cachorro", "pet")], speaker="Bruna")
+    assert (key(first, "cachorro"), entity(first, "cachorro").method) == ("pet:bruna_dog", "placeholder")
+    assert [(e.source_key, e.rel_type, e.target_key) for e in first.role_edges] == [
+        ("person:bruna", "owns", "pet:bruna_dog")
+    ]
+    other = memory.say("My dog sleeps", [("dog", "animal")], speaker="Rafael")
+    assert key(other, "dog") == "pet:rafael_dog"
+    named = memory.say("Meu cachorro Rex late", [("Rex", "pet")], relations=[("Bruna", "owns", "Rex")])
+    assert key(named, "Rex") == "pet:bruna_dog"
+    cat = memory.say("O gato dorme", [("gato", "pet")])
+    assert key(cat, "gato") == "pet:bruna_cat"
+    assert key(memory.say("Minha cachorra dorme", [("cachorra", "pet")]), "cachorra") == "pet:bruna_dog"
+
+
 # -- cost --------------------------------------------------------------------------------------------------------------
 
 
@@ -563,3 +578,26 @@ def test_statements_and_calls_do_not_grow_with_the_message(memory: Memory) -> No
     assert len({one.key for one in plan.entities}) == 62
     assert memory.statements == 3
     assert memory.embeddings.calls == 1
+
+
+def test_lookups_go_by_index(memory: Memory) -> None:
+    memory.say("Meu irmão Pedro saiu", [("Pedro", "person")])
+    memory.know(*(("person", f"Pessoa{number:04d} Silva") for number in range(3000)))
+    rows = {
+        "agent_id": memory.agent, "names": ["pedro"], "prefixes": ["ped"], "keys": ["person:pedro"],
+        "last": "\U0010ffff",
+        "person_types": ["person"], "per_prefix": 60, "aliases": 24, "people": ["person:bruna"],
+        "rel_types": ["sibling_of"], "max_edges": 300, "pool": 2000, "near": 200, "nearest": 10,
+        "wanted": json.dumps([{"number": 1, "types": ["person"], "stem": "ped", "vector": None}]),
+    }  # fmt: skip
+    with Session(memory.engine) as session:
+        session.execute(text("ANALYZE memory_entities, memory_entity_aliases"))
+        session.execute(text("SET LOCAL enable_seqscan = off"))
+        plans = [
+            "\n".join(session.scalars(text("EXPLAIN " + str(statement)), rows))
+            for statement in (known.NAMED, known.ROLES, known.BY_SPELLING)
+        ]
+    assert all("Seq Scan" not in plan for plan in plans)
+    assert all("memory_entity_aliases_prefix" in plan for plan in (plans[0], plans[2]))
+    assert "Index Cond: ((agent_id = '" in plans[1]
+    assert "AND (entity_type = ANY (w.types)))" in plans[2]  # the pool is bounded within the type

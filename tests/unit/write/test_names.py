@@ -171,6 +171,10 @@ def test_a_long_name_ends_in_a_hash_of_the_whole() -> None:
         ("JOSÉ ligou", ["Jose\u0301"], ["Jose\u0301"]),
         ("ผมชื่อสมชายครับ", ["สมชาย"], ["สมชาย"]),
         ("", ["Ana"], []),
+        ("O irmão de Ana saiu", ["Ana", "irmão de Ana"], ["irmão de Ana", "Ana"]),
+        ("Ana's brother left", ["Ana", "Ana's brother"], ["Ana's brother", "Ana"]),
+        ("Ana's Diner opened", ["Ana", "Ana's Diner"], ["Ana's Diner"]),
+        ("Fui ao Rio de Janeiro", ["Janeiro", "Rio de Janeiro"], ["Rio de Janeiro"]),
     ],
 )
 def test_mentions(text: str, wanted: list[str], found: list[str]) -> None:

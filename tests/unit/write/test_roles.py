@@ -39,6 +39,8 @@ from worker.write.roles import phrases, read_phrase, spoken_roles, strip_hint
         ("meu avô", "grandfather", "", None, ""),
         ("melhor amiga", "friend", "best", None, ""),
         ("vizinho", "neighbor", "", None, ""),
+        ("my dog", "dog", "", None, ""),
+        ("minha gata", "cat", "", None, ""),
         ("colega de trabalho", "colleague", "", None, ""),
     ],
 )
@@ -51,7 +53,7 @@ def test_phrases(name: str, role: str, qualifier: str, anchor: str | None, rest:
 @pytest.mark.parametrize(
     "name",
     ["Pedro", "his brother", "o irmão dele", "mulher", "my friends", "Tia Ana", "Neto", "Otávio Prado Filho",
-     "Doctor Who", "Dr. Paula", "my dog", "São Paulo", "Brother Industries", "", "Partner Seguros"],
+     "Doctor Who", "Dr. Paula", "my car", "São Paulo", "Brother Industries", "", "Partner Seguros"],
 )  # fmt: skip
 def test_plain_names(name: str) -> None:
     assert read_phrase(name) is None

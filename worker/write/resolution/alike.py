@@ -49,7 +49,8 @@ def judge(
         why = f"likeness {best.score:.2f} to {best.known.display!r}, {best.evidence}"
         settle(node, best.known, "fuzzy", score=round(best.score, 4), why=why)
         return []
-    ambiguous = [one for one in judged if one.score >= config.fuzzy_floor]
+    # A nickname may lie far from the full name ("Guili", "Guilherme Maturana"); its spelling still makes it a question.
+    ambiguous = [one for one in judged if one.score >= config.fuzzy_floor or one.evidence]
     scores = {one.known.key: one for one in judged}
     fitting = [scores.get(one.key) or Candidate(one, 0.0, "prefix") for one in several]
     merged = {one.known.key: one for one in (*fitting, *ambiguous)}

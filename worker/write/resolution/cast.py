@@ -6,12 +6,14 @@ which names cannot be one because a relation joins them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from producer.contract import Rejected
 from worker.llm.items import ExtractedEntity
-from worker.write.entity_types import compatible, is_person, unsure
+from worker.write.entity_types import compatible, family, is_person, unsure
 from worker.write.kinship import role_word
 from worker.write.message import Message
 from worker.write.names import display_name, fold, type_name, words
@@ -27,6 +29,7 @@ MANY = {"friend_of", "colleague_of", "classmate_of", "neighbor_of", "roommate_of
 _PLACES = {"lives_in", "lived_in", "born_in", "moved_to", "moved_from", "located_in", "visited", "based_in"}
 _EMPLOYERS = {"works_at", "worked_at", "works_for", "employed_at", "employed_by", "studies_at", "founded"}
 _COPULAS = {"is", "was", "é", "es", "est", "ist", "era", "foi"}
+_BRACKET = re.compile(r"[(（]([^()（）]{3,60})[)）]")
 # Words that may stand between a role and its holder; none of them denies anything ("e", Portuguese "and", is not "é").
 _BEFORE = _COPULAS | {"the", "o", "a", "el", "la"}
 _BEHIND = _BEFORE | {"name", "nome", "called", "named", "se", "chama", "llama", "heißt", "s'appelle"}
@@ -136,8 +139,8 @@ class Cast:
         shown, phrase, roles = _read(written, entity_type, typed=typed)
         if not fold(shown):
             return None
-        if phrase or roles:
-            entity_type, typed = "person", True
+        for role in (*([phrase] if phrase else []), *roles):
+            entity_type, typed = role.role.entity_type, True
         kind = type_name(entity_type)
         if (is_person(kind) or not typed) and self._is_speaker(shown, phrase):
             node: Node | None = self.speaker
@@ -221,6 +224,7 @@ def assemble(message: Message, extraction: Extraction) -> Cast:
         cast.part(source, target)
     for role in spoken_roles(message.text):
         _note_holder(cast, role)
+    _note_hints(cast)
     for node in list(cast.nodes):
         for phrase in node.roles:
             cast.part(node, cast.anchor(phrase))
@@ -236,7 +240,9 @@ def _read(written: str, entity_type: str, *, typed: bool) -> tuple[str, RolePhra
     """A name as it is shown, the role that it consists of, and the roles that are said beside it."""
     shown, hint = strip_hint(display_name(written))
     roles = [hint] if hint else []
-    phrase = read_phrase(shown) if hint or not typed or is_person(entity_type) else None
+    phrase = read_phrase(shown)
+    if phrase is not None and typed and not hint and family(entity_type) != phrase.role.entity_type:
+        phrase = None
     if phrase is not None and phrase.rest:
         rest, phrase = phrase.rest, RolePhrase(
             phrase.role, phrase.languages, phrase.word, phrase.qualifier, phrase.anchor, possessive=phrase.possessive
@@ -279,13 +285,34 @@ def _note_holder(cast: Cast, role: SpokenRole) -> None:
             node.indefinite = role.indefinite
     holder = _beside(cast, role)
     if holder is not None and role.phrase not in holder.roles:
+        holder.entity_type, holder.typed = (
+            (holder.entity_type, True) if holder.typed else (role.phrase.role.entity_type, True)
+        )
         holder.roles.append(role.phrase)
         holder.indefinite = role.indefinite and role.phrase.role.rel_type in MANY
 
 
+def _note_hints(cast: Cast) -> None:
+    """Read the hints that stand behind names in the message itself: "Carol (namorada do Rafael)"."""
+    text = cast.message.text
+    for found in islice(_BRACKET.finditer(text), 50):
+        hint = read_phrase(found[1])
+        if hint is None or hint.rest:
+            continue
+        before = words(text[max(0, found.start() - 80) : found.start()])
+        for node in cast.nodes:
+            named = (form.split() for form in node.forms())
+            fits = family(node.entity_type) == hint.role.entity_type
+            if node.speaker or not fits or not any(before[-len(name) :] == name for name in named):
+                continue
+            if all(known.role.name != hint.role.name for known in node.roles):
+                node.roles.append(hint)
+            break
+
+
 def _beside(cast: Cast, role: SpokenRole) -> Node | None:
     for node in cast.nodes:
-        if node.speaker or node.phrase or not (node.person or not node.typed):
+        if node.speaker or node.phrase or (node.typed and family(node.entity_type) != role.phrase.role.entity_type):
             continue
         for form in node.forms():
             name = form.split() or words(node.shown)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from worker.write.entity_types import family
 from worker.write.kinship import Role, edges_of, excludes
 from worker.write.names import fold
 from worker.write.plans import RoleEdge
@@ -125,7 +126,7 @@ def make_placeholder(cast: Cast, node: Node, taken: set[str], holders: Holders) 
             break
     else:
         node.key = f"{_placeholder_key(phrase, anchor)[:90]}_{cast.message.event_id.hex[:12]}"
-    node.method, node.is_new, node.entity_type = "placeholder", True, "person"
+    node.method, node.is_new, node.entity_type = "placeholder", True, phrase.role.entity_type
     node.why = f"nobody is known as {phrase.role.name} of {_shown(anchor)!r}"
 
 
@@ -177,7 +178,7 @@ def _shown(anchor: Node) -> str:
 def _placeholder_key(phrase: RolePhrase, anchor: Node) -> str:
     tail = f"_{phrase.slug_part}"
     owner = anchor.key.partition(":")[2]
-    return f"person:{owner[: 120 - len(tail)]}{tail}"
+    return f"{phrase.role.entity_type}:{owner[: 120 - len(tail)]}{tail}"
 
 
 def _agree(one: RolePhrase, other: RolePhrase) -> bool:
@@ -191,14 +192,20 @@ def _candidates(
 ) -> tuple[list[Known], list[Known]]:
     """Those who may hold the role: by a stored phrase, and by a live edge that no stored phrase contradicts."""
     spoken = {name for owner in _names_of(anchor) for name in phrases(phrase.role, phrase.qualifier, owner)}
-    by_alias = [one for one in known if one.key != anchor.key and spoken & one.matched]
+    by_alias = [one for one in known if one.key != anchor.key and spoken & one.matched and _is_kind(phrase.role, one)]
     others = {
         (edge.target if edge.source == anchor.key else edge.source): None
         for edge in holders.edges
         if _edge_shows(phrase.role, edge, anchor.key, None)
     }
-    stored = [holders.known[key] for key in others if key in holders.known and key.startswith("person:")]
+    stored = [one for key in others if (one := holders.known.get(key)) and _is_kind(phrase.role, one)]
+    if phrase.role.entity_type == "pet":  # one owns many things; only a phrase tells the dog from the cat
+        stored = [one for one in stored if spoken & one.folded()]
     return by_alias, [one for one in stored if not _contradicted(phrase, one, _names_of(anchor))]
+
+
+def _is_kind(role: Role, known: Known) -> bool:
+    return family(known.entity_type) == role.entity_type
 
 
 def _contradicted(phrase: RolePhrase, known: Known, owners: Sequence[str]) -> bool:

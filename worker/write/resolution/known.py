@@ -113,11 +113,16 @@ SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_typ
    SELECT p.key, {distance} AS distance
      FROM (
        (SELECT m.canonical_key AS key FROM memory_entities m
-         WHERE m.agent_id = :agent_id AND (w.types IS NULL OR m.entity_type = ANY (w.types)) LIMIT :pool)
+         WHERE m.agent_id = :agent_id AND m.entity_type = ANY (w.types) LIMIT :pool)
        UNION
-       (SELECT a.entity_key FROM memory_entity_aliases a
-         WHERE a.agent_id = :agent_id AND a.alias_folded ~>=~ w.stem AND a.alias_folded ~<~ (w.stem || :last)
-           AND (w.types IS NULL OR a.entity_type = ANY (w.types)) LIMIT :near)
+       (SELECT m.canonical_key FROM memory_entities m
+         WHERE w.types IS NULL AND m.agent_id = :agent_id LIMIT :pool)
+       UNION
+       (SELECT s.entity_key
+          FROM (SELECT a.entity_key, a.entity_type FROM memory_entity_aliases a
+                 WHERE a.agent_id = :agent_id AND a.alias_folded ~>=~ w.stem AND a.alias_folded ~<~ (w.stem || :last)
+                 LIMIT :pool) s
+         WHERE w.types IS NULL OR s.entity_type = ANY (w.types) LIMIT :near)
      ) p
      JOIN memory_entities v ON v.agent_id = :agent_id AND v.canonical_key = p.key
     WHERE v.merged_into IS NULL AND NOT v.is_placeholder
