@@ -116,7 +116,9 @@ def languages_of(text: str) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 def _fold(text: str) -> str:
     """Lower case without Latin accents; apostrophes are kept, for "don't" and "n'aime"."""
-    text = unicodedata.normalize("NFKC", text).casefold().replace("\u2019", "'").replace("\u02bc", "'")
+    text = (
+        " ".join(unicodedata.normalize("NFKC", text).casefold().split()).replace("\u2019", "'").replace("\u02bc", "'")
+    )
     return unicodedata.normalize("NFC", _LATIN_MARKS.sub("", unicodedata.normalize("NFD", text)))
 
 

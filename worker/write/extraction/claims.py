@@ -37,9 +37,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_JSON = re.compile(
-    r"[{\[]\s*[{\[\"'][^\n]*?[\"'](?:facts?|entities|subject|relations|action|fact_text)[\"']\s*:.*[}\]]", re.S
-)
+_JSON_KEY = re.compile(r"[\"'](?:facts?|entities|subject|relations|action|fact_text)[\"']\s{0,5}:")
 _TAGS = re.compile(
     r"</?\s*(?:message|system|user|assistant|instructions?|prompt|data|im_start|im_end)\b[^<>\n]*>|<\|(?:im_start|im_end|system|user)\|>",
     re.I,
@@ -104,7 +102,10 @@ _STOPWORDS = _words(
 def sentences(text: str) -> list[Sentence]:
     """The sentences of ``text`` in order, each with its kind. A question's leading statement stands apart from it."""
     found: list[Sentence] = []
-    for pattern, kind in ((_JSON, Kind.INSTRUCTION), (_ROLE_LINE, Kind.INSTRUCTION), (_QUOTE_LINE, Kind.QUOTED)):
+    if pasted := _pasted_json(text):
+        found.append(_sentence(pasted, Kind.INSTRUCTION))
+        text = text.replace(pasted, "\n")
+    for pattern, kind in ((_ROLE_LINE, Kind.INSTRUCTION), (_QUOTE_LINE, Kind.QUOTED)):
         found += [_sentence(match.group(), kind) for match in pattern.finditer(text)]
         text = pattern.sub("\n", text)
     tags = bool(_TAGS.search(text))
@@ -170,6 +171,15 @@ def _head(word: str) -> str:
     if len(word) <= 3 or not word.isalpha():
         return word
     return word[: 3 if len(word) <= 5 else 4]
+
+
+def _pasted_json(text: str) -> str:
+    """From the first bracket to the last one, where between them stands a key of our own replies; else ""."""
+    if not (key := _JSON_KEY.search(text)):
+        return ""
+    opens = [place for place in (text.find("{"), text.find("[")) if 0 <= place < key.start()]
+    end = max(text.rfind("}"), text.rfind("]"))
+    return text[min(opens) : end + 1] if opens and end > key.end() else ""
 
 
 def _sentence(text: str, kind: Kind) -> Sentence:

@@ -30,11 +30,11 @@ _QUALIFIED = (
     r"|memorias?[ _](?:relevantes?|recuperadas?|guardadas?|del usuario)|known facts about|what (?:i|we) know about"
     r"|retrieved context|context from memory|contexto recuperado|contexto da mem[oó]ria)"
 )
+_TAG = re.compile(
+    r"<(/?)([\w-]{0,30}(?:memor|recall|retrieved|known[_-]?facts|context|system|user[_-]?profile)[\w-]{0,30})\b[^<>]{0,200}>",
+    re.I,
+)
 _BLOCKS = (
-    re.compile(
-        r"<([\w-]*(?:memor|recall|retrieved|known[_-]?facts|context|system|user[_-]?profile)[\w-]*)\b[^<>]*>.*?</\1\s*>",
-        re.I | re.S,
-    ),
     re.compile(rf"[\[【(]\s*{_MEMORY}[^\[\]【】:：\n]{{0,60}}[:：][^\[\]【】]*[\]】]", re.I),
     re.compile(rf"\[\s*(?:{_MEMORY}|{_QUALIFIED})[^\[\]\n]{{0,40}}\].*?\[/[^\[\]\n]*\]", re.I | re.S),
     # A labelled list: the label alone on its line (or in capitals), then bullets or lines up to a blank one.
@@ -86,11 +86,33 @@ class Spoken:
 
 def spoken(text: str) -> Spoken:
     """``text`` without recalled-memory blocks and the like that a backend pasted in. Nothing else is touched."""
-    blocks = 0
+    text, blocks = _without_tagged(text)
     for pattern in _BLOCKS:
         text, count = pattern.subn("\n", text)
         blocks += count
     return Spoken(text.strip() if blocks else text, blocks)
+
+
+def _without_tagged(text: str) -> tuple[str, int]:
+    """``text`` without ``<memories>…</memories>`` and its kin, and how many those were. Unclosed ones stay."""
+    tags = list(_TAG.finditer(text))
+    closing = {tag.group(2).casefold(): tag for tag in reversed(tags) if tag.group(1)}
+    kept: list[str] = []
+    end = blocks = 0
+    for place, tag in enumerate(tags):
+        name = tag.group(2).casefold()
+        if tag.group(1) or tag.start() < end or name not in closing:
+            continue
+        if closing[name].start() < tag.end():
+            later = next((t for t in tags[place + 1 :] if t.group(1) and t.group(2).casefold() == name), None)
+            if later is None:
+                del closing[name]
+                continue
+            closing[name] = later
+        kept += [text[end : tag.start()], "\n"]
+        end = closing[name].end()
+        blocks += 1
+    return "".join([*kept, text[end:]]), blocks
 
 
 def noise_reason(message: Message, said: str) -> str | None:

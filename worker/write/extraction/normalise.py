@@ -157,7 +157,7 @@ def _grouped(
     canonical = {folded: entity.name for folded, entity in kept.items()}
     for name, alias in claims:
         full, short = fold(canonical.get(fold(name), name)), fold(alias)
-        if full == short or full not in kept or frozenset((full, short)) in related:
+        if full == short or full not in kept or (short in kept and frozenset((full, short)) in related):
             continue
         if short not in canonical:
             canonical[short] = kept[full].name
