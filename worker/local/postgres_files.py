@@ -31,8 +31,15 @@ _LONGEST_SOCKET_FOLDER = 80  # bytes; the kernel takes 107 for the whole path of
 
 
 def run_as() -> tuple[int, int] | None:
-    """The (uid, gid) that the server runs as, None for our own. Raises LocalStackError when root has no `nobody`."""
+    """The (uid, gid) that the server runs as, None for our own. Raises LocalStackError when there is no such user."""
     if os.geteuid() != 0:
+        try:
+            pwd.getpwuid(os.geteuid())
+        except KeyError:  # a container started with --user; initdb insists on a name
+            raise LocalStackError(
+                f"Postgres needs a named user, and {os.geteuid()} has no entry in /etc/passwd; "
+                "run as another user or set DATABASE_URL"
+            ) from None
         return None
     try:
         entry = pwd.getpwnam("nobody")

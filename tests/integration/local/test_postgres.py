@@ -173,6 +173,12 @@ def test_says_what_to_install(postgres: EmbeddedPostgres, monkeypatch: pytest.Mo
         postgres.start()
 
 
+def test_says_that_postgres_needs_a_named_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 2**31 - 5)  # as in a container that is given a bare number
+    with pytest.raises(LocalStackError, match="no entry in /etc/passwd"):
+        postgres_files.run_as()
+
+
 def test_says_why_a_folder_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LocalStackError, match="another data folder"):
