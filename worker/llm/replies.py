@@ -64,11 +64,13 @@ class _Reading:
     repairs: Counter[str]
     whole: frozenset[int] | None  # in a repaired reply, the ids of the objects that needed no repair
     rejects: list[Reject] = field(default_factory=list)
+    seen: set[int] = field(default_factory=set)  # the ids of the objects that were read as items
 
     def each(self, kind: str, items: list[Any], read: Callable[[Any], Item]) -> list[Any]:
         """Return what ``read`` makes of each item, without those that it rejects."""
         kept: list[Any] = []
         for index, item in enumerate(items):
+            self.seen.add(id(item))
             try:
                 kept.append(read(item))
             except _Rejected as error:
@@ -259,7 +261,8 @@ def parse_extraction(text: str, speaker: str, *, speakers: Mapping[int, str] | N
             reading.rejects.append(Reject(kind=kind, reason="wrong_type"))
         found[kind] = reading.each(kind, items or [], read)
     for loose in reply.loose:
-        _salvage(loose, found, reading)
+        if id(loose) not in reading.seen:
+            _salvage(loose, found, reading)
     emotion = _emotion(envelope, reading)
     emotions = _emotions(envelope, reading) if speakers is not None else {}
     parsed = ParsedExtraction(

@@ -20,11 +20,16 @@ from worker.llm.provider import Cause, ModelError
 
 # Far above any honest reply; keeps a runaway one from costing minutes of repairing.
 MAX_REPLY_CHARS = 1_000_000
+# The repair's time grows with the square of the stray quotes: two seconds for 3000, a quarter of a minute for 9000.
+# What is whole does not count, so no honest reply comes near it.
+MAX_BROKEN_QUOTES = 3000
+MAX_BROKEN_OBJECTS = 10_000  # each failed try to read one costs a pass over the text before it
 
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*\r?$", re.MULTILINE)
 _OPENING_FENCE = re.compile(r"```[\w+-]*\s*(?=[\[{])")
 _CLOSING_FENCE = re.compile(r"\s*```\s*$")
 _REASONING = re.compile(r"<(think|thinking|reasoning)>.*?(</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_OBJECT = re.compile(r'\{\s*"')
 _PLACEHOLDER = "mandua_whole_object"
 _SCHEMA_KEYS = frozenset({"$defs", "$schema", "definitions", "additionalProperties"})
 
@@ -191,7 +196,11 @@ def _repair(text: str, repairs: Counter[str]) -> Reply:
     try:
         value = json.loads(closed, strict=False, object_pairs_hook=_pairs(repairs))
     except ValueError:
-        value = json_repair.repair_json(closed, return_objects=True, skip_json_loads=True)
+        if closed.count('"') - 2 * len(loose) > MAX_BROKEN_QUOTES:
+            repairs["beyond_repair"] += 1
+            value = None
+        else:
+            value = json_repair.repair_json(closed, return_objects=True, skip_json_loads=True)
     value = _put_back(clean_json(value), loose)
     if isinstance(value, list):
         # Prose with a bracket in it becomes a list of its words; a reply is made of objects.
@@ -250,12 +259,14 @@ def _take_whole_objects(text: str) -> tuple[str, list[dict[str, Any]]]:
     decoder = json.JSONDecoder(strict=False)
     found: list[dict[str, Any]] = []
     pieces: list[str] = []
-    done = position = 0
-    while (start := text.find("{", position)) >= 0:
+    done = position = broken = 0
+    while broken < MAX_BROKEN_OBJECTS and (opening := _OBJECT.search(text, position)):
+        start = opening.start()
         position = start + 1
         try:
             value, end = decoder.raw_decode(text, start)
         except ValueError:
+            broken += 1
             continue
         if not isinstance(value, dict) or not value or _holds_objects(value):
             continue

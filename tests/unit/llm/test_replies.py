@@ -263,5 +263,6 @@ def test_runaway_replies_end_quickly() -> None:
     assert refused("[" * 50_000) in ("no_json", "wrong_shape", "cut_empty")
     assert refused('{"a":' * 20_000) in ("no_json", "wrong_shape", "cut_empty")
     assert refused("x" * 2_000_000) == "too_long"
+    assert refused('{"facts":["' + '"x ' * 100_000) == "no_json"
     many = {"facts": [{"subject": "B", "text": f"B counts {n}"} for n in range(2000)]}
     assert len(extract(json.dumps(many)[:-10]).facts) == 1999
