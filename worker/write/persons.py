@@ -71,6 +71,14 @@ def person_name(name: str) -> PersonName:
     return PersonName(tokens[0] if tokens else "", rest, frozenset(suffixes))
 
 
+def untitled(name: str) -> str:
+    """``name`` as written, without leading titles: "Dr. Paulo" is Paulo."""
+    parts = name.split()
+    while len(parts) > 1 and words(parts[0])[:1] and words(parts[0])[0] in _TITLES:
+        parts = parts[1:]
+    return " ".join(parts)
+
+
 def may_be_same(one: str, other: str, type_one: str, type_other: str) -> str | None:
     """None where two names may mean one entity; else the coded guard that forbids it.
 

@@ -28,6 +28,7 @@ ARTICLES = _set("the a an o um uma el la un una le une der die das ein eine den 
 INDEFINITE = _set(
     "a an um uma un una une ein eine einen einer some algum alguma alguna algun another outro outra otro otra"
 )
+_HAVING = _set("have i've got had tenho tinha temos tengo tenia tenemos ai avais habe hatte ho avevo")
 _OF = _set("of do da de del di dos das du des von della dello d")
 # What sets two holders of one role apart; other adjectives only decorate.
 _QUALIFIERS = {
@@ -117,13 +118,18 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class SpokenRole:
-    """The speaker's role word in a message and the words around it. ``indefinite``: "a friend", "uma amiga"."""
+    """The speaker's role word in a message and the words around it.
+
+    ``indefinite``: "a friend", "uma amiga"; ``owned``: it is said to be the speaker's ("my", "of mine", "I have a"),
+    so that who is named beside it holds the role. In "Sofia is a doctor" it is not.
+    """
 
     phrase: RolePhrase
     before: tuple[Token, ...]
     last: Token
     behind: tuple[Token, ...]
     indefinite: bool
+    owned: bool = True
 
 
 @lru_cache(maxsize=2048)
@@ -202,8 +208,11 @@ def spoken_roles(text: str) -> Iterator[SpokenRole]:
             if phrase is not None and not phrase.rest and phrase.anchor is None:
                 if token.folded == "a" and "en" not in phrase.languages:
                     break  # "a namorada": the girlfriend, of nobody knows whom
+                before = tuple(tokens[max(0, place - 12) : place])
                 behind = tuple(tokens[place + 1 + length : place + 13 + length])
-                yield SpokenRole(phrase, tuple(tokens[max(0, place - 12) : place]), window[-1], behind, not mine)
+                owned = mine or any(one.folded in POSSESSIVES for one in window)
+                owned = owned or any(one.folded in _HAVING for one in before[-1:])
+                yield SpokenRole(phrase, before, window[-1], behind, indefinite=not mine, owned=owned)
                 break
 
 

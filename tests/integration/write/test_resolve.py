@@ -517,6 +517,19 @@ def test_hints_in_brackets(memory: Memory) -> None:
     ]
 
 
+def test_a_doctor_is_not_the_speakers_doctor(memory: Memory) -> None:
+    plan = memory.say("My wife Sofia is a doctor and I have a boss, Ana.", [("Sofia", "person"), ("Ana", "person")])
+    assert [(e.source_key, e.rel_type, e.target_key) for e in plan.role_edges] == [
+        ("person:bruna", "spouse_of", "person:sofia"),
+        ("person:ana", "boss_of", "person:bruna"),
+    ]
+
+
+def test_titles_are_no_part_of_a_name(memory: Memory) -> None:
+    memory.say("x", [("Dr. Paulo", "person")])
+    assert key(memory.say("x", [("Paulo", "person")]), "Paulo") == "person:dr_paulo"
+
+
 def test_the_sources_rule_by_configuration(memory: Memory) -> None:
     plan = memory.say("x", [("girlfriend", "person")], relationship_terms="speaker")
     assert key(plan, "girlfriend") == plan.speaker_key == "person:bruna"

@@ -17,7 +17,7 @@ from worker.write.entity_types import compatible, family, is_person, unsure
 from worker.write.kinship import role_word
 from worker.write.message import Message
 from worker.write.names import display_name, fold, type_name, words
-from worker.write.persons import may_be_same, prefix_match
+from worker.write.persons import may_be_same, prefix_match, untitled
 from worker.write.plans import Extraction
 from worker.write.pronouns import is_speaker_pronoun
 from worker.write.resolution.known import Known
@@ -148,6 +148,8 @@ class Cast:
             node = self._same(shown, kind, phrase)
         if node is None:
             node = Node([written], shown, kind, typed=typed, phrase=phrase)
+            if is_person(kind) and phrase is None and (bare := untitled(shown)) != shown:
+                node.aliases.append(bare)
             self.nodes.append(node)
         elif typed and not node.typed:
             node.entity_type, node.typed = kind, True
@@ -283,7 +285,7 @@ def _note_holder(cast: Cast, role: SpokenRole) -> None:
     for node in cast.nodes:
         if node.phrase and node.phrase.anchor is None and node.phrase.role.name == role.phrase.role.name:
             node.indefinite = role.indefinite
-    holder = _beside(cast, role)
+    holder = _beside(cast, role) if role.owned else None
     if holder is not None and role.phrase not in holder.roles:
         holder.entity_type, holder.typed = (
             (holder.entity_type, True) if holder.typed else (role.phrase.role.entity_type, True)
