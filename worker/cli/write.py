@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def write(
-    message: Annotated[str, typer.Argument(help="What was said.", show_default=False)],
+    message: Annotated[str, typer.Argument(help="What was said; `-` reads standard input.", show_default=False)],
     agent: Annotated[str, typer.Option("--agent", help="Whose memory.", show_default=False)],
     speaker: Annotated[str, typer.Option("--speaker", help="Who said it.", show_default=False)],
     occurred_at: Annotated[
@@ -59,7 +61,7 @@ def write(
 
     request = WriteRequest.parse(
         agent_id=agent,
-        message=message,
+        message=sys.stdin.buffer.read().decode("utf-8", "replace") if message == "-" else message,
         speaker_name=speaker,
         occurred_at=occurred_at,
         message_id=message_id,
@@ -85,8 +87,6 @@ def write(
 @contextlib.contextmanager
 def _client(data_dir: Path | None) -> Iterator[MemoryClient]:
     """A client for a message that nobody waits for. With a database at hand the event is committed here and now."""
-    import os
-
     from producer.client import MemoryClient
 
     if not broker_is_embedded() and database_is_embedded():

@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from worker.cli import serving
 from worker.cli.app import run
 from worker.cli.errors import explain
+from worker.settings import Settings
 
 WRITE = ["write", "--agent", "a", "--speaker", "S"]
 
@@ -95,6 +97,15 @@ def test_a_blank_message_is_no_error_and_needs_no_server(blank: str, capsys: pyt
 def test_an_unknown_setting_is_said_and_ignored(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*WRITE, "--set", "no_such=1", " "]) == 0
     assert "no_such" in capsys.readouterr().err
+
+
+def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MANDUA_EMBEDDING_DIMENSIONS", "wide")
+    with pytest.raises(ValidationError) as raised:
+        Settings()
+    explained = explain(raised.value)
+    assert explained is not None
+    assert explained[0].startswith("MANDUA_EMBEDDING_DIMENSIONS: ")
 
 
 def test_a_bug_of_ours_is_not_hidden() -> None:
