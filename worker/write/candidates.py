@@ -18,7 +18,7 @@ from worker.write.timeline import moment
 # The nearest of ALL active facts of the entity: exact distances ("+ 0" keeps an approximate index out of it). A late
 # message (facts that ended, or began, after its time) sees what was valid at its time and the next later version of
 # each chain, retractions among them; for a live one the second branch finds nothing in its index. The third branch is
-# what says the very same.
+# what says the very same. (A predecessor is looked up as a scalar: as EXISTS it would be hashed over the whole table.)
 CANDIDATES = text("""
 WITH q AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS q (
@@ -31,21 +31,24 @@ SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.
       WHERE a.agent_id = :agent_id AND a.entity_key = q.entity_key AND a.valid_to IS NULL
         AND q.embedding IS NOT NULL
         AND (CAST(:at AS timestamptz) IS NULL OR a.valid_from IS NULL OR a.valid_from <= :at
-             OR NOT EXISTS (SELECT FROM memory_facts p WHERE p.id = a.supersedes_fact_id AND p.valid_from > :at))
+             OR coalesce((SELECT p.valid_from FROM memory_facts p WHERE p.id = a.supersedes_fact_id),
+                         '-infinity') <= :at)
       ORDER BY (a.embedding <=> q.embedding) + 0 LIMIT :k)
     UNION
     (SELECT c.id FROM memory_facts c
       WHERE c.agent_id = :agent_id AND c.entity_key = q.entity_key AND c.valid_to > CAST(:at AS timestamptz)
         AND q.embedding IS NOT NULL AND c.merged_into IS NULL
         AND (c.valid_from IS NULL OR c.valid_from <= :at
-             OR NOT EXISTS (SELECT FROM memory_facts p WHERE p.id = c.supersedes_fact_id AND p.valid_from > :at))
+             OR coalesce((SELECT p.valid_from FROM memory_facts p WHERE p.id = c.supersedes_fact_id),
+                         '-infinity') <= :at)
       ORDER BY (c.embedding <=> q.embedding) + 0 LIMIT :k)
     UNION
     (SELECT s.id FROM memory_facts s
       WHERE s.agent_id = :agent_id AND s.entity_key = q.entity_key AND s.text_hash = decode(q.text_hash, 'hex')
         AND (s.valid_to IS NULL OR s.valid_to > CAST(:at AS timestamptz)) AND s.kind = 'fact' AND s.merged_into IS NULL
         AND (CAST(:at AS timestamptz) IS NULL OR s.valid_from IS NULL OR s.valid_from <= :at
-             OR NOT EXISTS (SELECT FROM memory_facts p WHERE p.id = s.supersedes_fact_id AND p.valid_from > :at)))
+             OR coalesce((SELECT p.valid_from FROM memory_facts p WHERE p.id = s.supersedes_fact_id),
+                         '-infinity') <= :at))
   ) found
   JOIN memory_facts f ON f.id = found.id
  ORDER BY q.number, similarity DESC NULLS LAST, f.id

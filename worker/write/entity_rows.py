@@ -28,7 +28,7 @@ SELECT :agent_id, r.key, r.entity_type, r.display_name, r.is_placeholder, r.embe
  ORDER BY r.key
 ON CONFLICT (agent_id, canonical_key) DO UPDATE
    SET last_seen_at = greatest(e.last_seen_at, excluded.last_seen_at),
-       is_placeholder = e.is_placeholder AND excluded.is_placeholder,
+       is_placeholder = e.is_placeholder AND (excluded.is_placeholder OR excluded.display_name = e.display_name),
        display_name = CASE WHEN e.is_placeholder AND NOT excluded.is_placeholder THEN excluded.display_name
                            ELSE e.display_name END,
        embedding = CASE WHEN e.is_placeholder AND NOT excluded.is_placeholder

@@ -171,6 +171,9 @@ def test_aliases_first_write_wins_and_a_placeholder_takes_the_real_name(database
     first = base.model_copy(update={"entities": [rafael, brother], "role_edges": [edge]})
     scene.write("x", [("Rafael's brother", "Rafael's brother is ill")], at=day(1), resolution=first)
     assert scene.edges() == {("person:rafael", "sibling_of", "person:rafael_brother")}
+    again = base.model_copy(update={"entities": [brother.model_copy(update={"method": "exact"})]})
+    scene.write("x", [("Rafael's brother", "Rafael's brother sings")], at=day(1), resolution=again)
+    assert scene.rows("SELECT FROM memory_entities WHERE agent_id = :agent AND is_placeholder")
     named = entity("person:rafael_brother", "Pedro", "llm", "Rafael's brother")
     other = entity("person:raquel", "Raquel", "new", "Rafa")
     second = base.model_copy(update={"entities": [rafael, named, other]})
