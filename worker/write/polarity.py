@@ -32,6 +32,7 @@ _NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:/\-]\d+)*|\d+(?:[.,]\d+)*")
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
 _HAN_NUMBER = re.compile(r"[一二两兩三四五六七八九十百千万萬〇零]+")
 _TAG_QUESTION = re.compile(r",?\s*(?:nao e|ne|isn't (?:it|he|she)|n'est-ce pas|nicht wahr|verdad)\s*\?\s*$")
+_SENTENCE_CHARS = 500
 _TURNING_PREFIXES = ("un", "in", "im", "dis", "des", "non", "non-", "ir")
 
 
@@ -53,9 +54,12 @@ def same_claim_possible(a: str, b: str) -> bool:
     return not opposed(a, b)
 
 
-@lru_cache(maxsize=4096)
 def negations(text: str) -> int:
     """How many clauses of ``text`` are negated, double negations cancelled and negative concord counted once."""
+    return _negations_of_sentence(text) if len(text) <= _SENTENCE_CHARS else _negations(text)
+
+
+def _negations(text: str) -> int:
     folded = _TAG_QUESTION.sub("", _fold(_without_portuguese_no(text)))
     total = sum(_negated_clause(clause) for clause in _clauses(folded))
     if _KANA.search(folded):
@@ -68,9 +72,12 @@ def negations(text: str) -> int:
     return total
 
 
-@lru_cache(maxsize=4096)
 def numbers_and_dates(text: str) -> frozenset[str]:
     """Every number and date word of ``text`` in one spelling: "9.000" is 9000, "março" is March, "três" is 3."""
+    return _numbers_of_sentence(text) if len(text) <= _SENTENCE_CHARS else _numbers(text)
+
+
+def _numbers(text: str) -> frozenset[str]:
     folded = _fold(text)
     found: set[str] = set()
     for year, month, day in _ISO_DATE.findall(folded):
@@ -110,10 +117,14 @@ def languages_of(text: str) -> frozenset[str]:
     return _languages(_TOKEN.findall(_fold(text)))
 
 
+# Facts are compared pair by pair; whole messages come once, and would only fill the memory.
+_negations_of_sentence = lru_cache(maxsize=4096)(_negations)
+_numbers_of_sentence = lru_cache(maxsize=4096)(_numbers)
+
+
 # -- words ---------------------------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=4096)
 def _fold(text: str) -> str:
     """Lower case without Latin accents; apostrophes are kept, for "don't" and "n'aime"."""
     text = (

@@ -159,7 +159,10 @@ def test_blind_extraction_takes_chunks_as_well() -> None:
 
 
 def test_checking_a_long_message_takes_no_time_to_speak_of() -> None:
-    facts = [fact("Bruna", f"Bruna leu o livro {number} sobre pontes") for number in range(150)]
+    facts = [
+        fact("Bruna", f"Bruna leu o livro {number} sobre pontes", event_date="2025-03-17", event_date_precision="day")
+        for number in range(150)
+    ]
     model = Answers().on("informed_extraction", reply(facts))
     begun = time.perf_counter()
     run(diary(190_000), model)

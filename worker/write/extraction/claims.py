@@ -21,6 +21,7 @@ class Kind(StrEnum):
     QUESTION = "question"
     HYPOTHETICAL = "hypothetical"
     QUOTED = "quoted"
+    SPEECH = "quoted_speech"  # somebody else's words: no fact about the speaker
     INSTRUCTION = "instruction"
 
 
@@ -47,17 +48,35 @@ _QUOTE_LINE = re.compile(r"^[ \t]*>[^\n]*", re.M)
 _SENTENCE = re.compile(
     r"[^.!?…。！？؟\n]*(?:\d[.,]\d[^.!?…。！？؟\n]*|\.(?=\S)[^.!?…。！？؟\n]*)*(?:[.!?…。！？؟]+[\"'”’»)\]]*|\n|$)"
 )
+_START = r"(?:^|[,:;>—–]\s*|\b(?:please|now|por favor|agora|then|então)\b,?\s*)\W{0,3}"
 _ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}"
+    rf"{_START}(?:ignore|disregard|forget|override|bypass)\b.{{0,40}}"
     r"\b(?:instruct\w*|prompts?|rules?|above|previous|everything|asked|told)\b"
-    r"|\b(?:ignor[ea]|ignorem|esque[cç]a|desconsidere|olvida|ignoriere|ignorez|oublie[zr]?|dimentica)\b.{0,40}"
+    rf"|{_START}(?:ignor[ea]|ignorem|esque[cç]a|desconsidere|olvida|ignoriere|ignorez|oublie[zr]?|dimentica)\b.{{0,40}}"
     r"\b(?:instru\w*|pedid\w*|regras?|reglas?|anterior\w*|acima|arriba|prompt\w*|"
     r"règles?|regeln|anweisung\w*|istruzion\w*|precedent\w*)\b"
-    r"|\b(?:delete|erase|remove|apague|apaga|remova|borra|elimina|exclua|lösche|supprime)\b.{0,30}"
+    rf"|{_START}(?:delete|erase|remove|apague|apaga|remova|borra|elimina|exclua|lösche|supprime)\b.{{0,30}}"
     r"\b(?:facts?|fatos?|hechos?|memor\w+|fakten|faits?)\b"
-    r"|\b(?:return|reply with|respond with|output|devolva|responda|retorne|devuelve)\b.{0,20}"
+    rf"|{_START}(?:return|reply with|respond with|output|devolva|responda|retorne|devuelve)\b.{{0,20}}"
     r"\b(?:only|just|json|só|apenas|somente|solo)\b"
+    r"|\b(?:ignor\w+|disregard|forget|bypass|override|esque\w+|desconsider\w+|olvid\w+)\s+(?:\w+\s+){0,3}"
+    r"(?:(?:previous|prior|above|earlier|system)\s+(?:instruct\w*|prompts?|rules?)"
+    r"|(?:instru[cç]\w*|regras|reglas|prompts?)\s+(?:anterior\w*|acima|d[oe] sistema|precedent\w*))"
     r"|(?:忽略|无视|無視).{0,12}(?:指令|指示|提示|规则|要求)",
+    re.I,
+)
+_FIRST_PERSON_START = re.compile(
+    r"^\W*(?:i|i'm|i’m|i've|i’ve|my|we|eu|meu|minha|nós|a gente|yo|mi|je|j'ai|mon|ma|ich|mein|meine|io|mio|mia)\b"
+    r"|^\W*我",
+    re.I,
+)
+# Somebody's words in quotation marks, announced as such. Quoted titles and nicknames are shorter, or not announced.
+_SPEECH = re.compile(
+    r"(?:\b(?:said|says|say|told \w+|wrote|writes|asked|replied|texted|quote[ds]?|disse|diz|falou|fala|"
+    r"escreveu|perguntou|"
+    r"respondeu|contou|dijo|dice|escribi[oó]|pregunt[oó]|a dit|dit|écrit|sagte|sagt|schrieb|"
+    r"ha detto|dice|scrive|let(?:ra|ras)|lyrics?)\b"
+    r"[^\"“«\n]{0,30}|:\s*)[\"“«]([^\"”»\n]{12,400})[\"”»]",
     re.I,
 )
 _SUPPOSES = re.compile(
@@ -108,6 +127,9 @@ def sentences(text: str) -> list[Sentence]:
     for pattern, kind in ((_ROLE_LINE, Kind.INSTRUCTION), (_QUOTE_LINE, Kind.QUOTED)):
         found += [_sentence(match.group(), kind) for match in pattern.finditer(text)]
         text = pattern.sub("\n", text)
+    for match in _SPEECH.finditer(text):
+        found.append(_sentence(match.group(1), Kind.SPEECH))
+    text = _SPEECH.sub(lambda match: match.group().replace(match.group(1), " "), text)
     tags = bool(_TAGS.search(text))
     text = _TAGS.sub("\n", text)
     for match in _SENTENCE.finditer(text):
@@ -188,7 +210,10 @@ def _sentence(text: str, kind: Kind) -> Sentence:
 
 def _parts(said: str) -> list[Sentence]:
     if _ORDERS.search(said):
-        return [_sentence(said, Kind.INSTRUCTION)]
+        # "Forget what I told you: I live in Leeds now" is an order and a claim.
+        own = [clause for clause in _CLAUSE.split(said) if _FIRST_PERSON_START.search(clause)]
+        rest = " ".join(clause for clause in _CLAUSE.split(said) if clause not in own)
+        return [_sentence(rest, Kind.INSTRUCTION), *(_sentence(clause, Kind.CLAIM) for clause in own)]
     if _SUPPOSES.search(said) and (_UNREAL.search(said) or said[0] in "如假要"):
         return [_sentence(said, Kind.HYPOTHETICAL)]
     if not (_QUESTION_END.search(said) or _CJK_QUESTION_END.search(said)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from datetime import date, datetime, timedelta
+from functools import cached_property
 
 from worker.llm.items import ExtractedFact
 from worker.write.negators import DAYS, MONTHS, NUMBER_WORDS, WEEKDAYS
@@ -55,33 +56,66 @@ _AGES = re.compile(
     r"\b(?:mil(?:hoes|hao|lions?|es)?|mille|thousands?|bilhoes|billions?|tausend|mila|seculos?|centur\w+)\b"
     r"[^.!?]{0,12}\b(?:anos?|years?|ans|anni|jahren?|ago)\b|万年|億年"
 )
+_MONTH_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
+_DAY_FIRST = re.compile(
+    rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|º)?\.?\s{{1,3}}(?:de |of )?({_MONTH_NAMES}),?"
+    r"\s{1,3}(?:de |del )?(\d{4})(?!\d)"
+)
+_MONTH_FIRST = re.compile(rf"\b({_MONTH_NAMES})\s{{1,3}}(\d{{1,2}})(?:st|nd|rd|th)?,?\s{{1,3}}(\d{{4}})(?!\d)")
+_NUMBER_WORDS = re.compile(rf"\b(?:{'|'.join(NUMBER_WORDS)})\b")
 _OTHER_SCRIPT = re.compile(r"[\u0400-\u1fff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _LATIN_MARKS = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 
 
-def dated(fact: ExtractedFact, said: str, sent: datetime | None) -> tuple[ExtractedFact, str | None]:
-    """``fact`` with an event date that ``said`` (the message, on ``sent``) gives, and why it was changed, if it was.
+class Times:
+    """What a message says of time, worked out once for all of its facts. ``sent`` is its own local time, if known."""
 
-    The reasons: date_not_in_message, year_not_in_message, date_of_unknown_time (all: dropped), date_resolved (put
-    right). A fact without a date comes back as it is.
-    """
-    if fact.event_date is None:
+    def __init__(self, said: str, sent: datetime | None) -> None:
+        self._plain = _plain(said)
+        self._sent = sent
+
+    def dated(self, fact: ExtractedFact) -> tuple[ExtractedFact, str | None]:
+        """``fact`` with an event date that the message gives, and why it was changed, if it was.
+
+        The reasons: date_not_in_message, year_not_in_message, date_of_unknown_time (all: dropped), date_resolved (put
+        right). A fact without a date comes back as it is.
+        """
+        if fact.event_date is None:
+            return fact, None
+        if fact.event_date.year in self._written:
+            return _finer(fact, self._days_written), None
+        if self._sent is None:
+            return _without_date(fact), "date_of_unknown_time"
+        if not self._any:
+            return _without_date(fact), "date_not_in_message"
+        if (day := self._only_day) is not None and fact.event_date_precision in (None, "day"):
+            expected = _shifted(self._sent.date(), day)
+            if expected is not None and expected != fact.event_date:
+                return fact.model_copy(update={"event_date": expected, "event_date_precision": "day"}), "date_resolved"
+            return fact, None
+        if fact.event_date.year not in self._derived:
+            return _without_date(fact), "year_not_in_message"
         return fact, None
-    plain = _plain(said)
-    if fact.event_date.year in _years_written(plain):
-        return _finer(fact, plain), None
-    if sent is None:
-        return _without_date(fact), "date_of_unknown_time"
-    if _AGES.search(plain) or not _gives_time(plain):
-        return _without_date(fact), "date_not_in_message"
-    if (day := _only_day_word(plain)) is not None and fact.event_date_precision in (None, "day"):
-        expected = _shifted(sent.date(), day)
-        if expected is not None and expected != fact.event_date:
-            return fact.model_copy(update={"event_date": expected, "event_date_precision": "day"}), "date_resolved"
-        return fact, None
-    if fact.event_date.year not in _years_derived(plain, sent.date()):
-        return _without_date(fact), "year_not_in_message"
-    return fact, None
+
+    @cached_property
+    def _written(self) -> frozenset[int]:
+        return _years_written(self._plain)
+
+    @cached_property
+    def _days_written(self) -> frozenset[tuple[int, int, int]]:
+        return _days_written(self._plain)
+
+    @cached_property
+    def _any(self) -> bool:
+        return not _AGES.search(self._plain) and _gives_time(self._plain)
+
+    @cached_property
+    def _only_day(self) -> int | None:
+        return _only_day_word(self._plain)
+
+    @cached_property
+    def _derived(self) -> frozenset[int]:
+        return _years_derived(self._plain, self._sent.date()) if self._sent else frozenset()
 
 
 def _without_date(fact: ExtractedFact) -> ExtractedFact:
@@ -122,7 +156,7 @@ def _years_derived(plain: str, sent: date) -> frozenset[int]:
     """Years that the text leads to from the day it was said on: this one and its neighbours, and "n years ago"."""
     found = {sent.year - 1, sent.year, sent.year + 1}
     numbers = {int(number) for number in _NUMBER.findall(plain) if len(number) <= 3}
-    numbers |= {value for word, value in NUMBER_WORDS.items() if re.search(rf"\b{word}\b", plain)}
+    numbers |= {NUMBER_WORDS[word] for word in _NUMBER_WORDS.findall(plain)}
     for number in numbers:
         found |= {sent.year - number - 1, sent.year - number, sent.year + number}
         if number < 100:  # "'98"
@@ -174,27 +208,25 @@ def _shifted(day: date, by: int) -> date | None:
         return None
 
 
-def _finer(fact: ExtractedFact, plain: str) -> ExtractedFact:
-    """``fact`` with the day, where the text writes day, month and year and the model kept only the month (DAT-10)."""
-    known = fact.event_date
-    if known is None or fact.event_date_precision == "day":
-        return fact
+def _days_written(plain: str) -> frozenset[tuple[int, int, int]]:
+    """Year, month and day of every date that is written out: "27 de agosto de 2023", "August 27, 2023"."""
     written = set()
-    months = "|".join(sorted(MONTHS, key=len, reverse=True))
-    for match in re.finditer(
-        rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|º)?\.?\s+(?:de |of )?({months})\w*,?\s+(?:de |del )?(\d{{4}})", plain
-    ):
+    for match in _DAY_FIRST.finditer(plain):
         written.add((int(match.group(3)), MONTHS[match.group(2)], int(match.group(1))))
-    for match in re.finditer(rf"\b({months})\s+(\d{{1,2}})(?:st|nd|rd|th)?,?\s+(\d{{4}})", plain):
+    for match in _MONTH_FIRST.finditer(plain):
         written.add((int(match.group(3)), MONTHS[match.group(1)], int(match.group(2))))
-    same = [
-        item
-        for item in written
-        if item[0] == known.year and (fact.event_date_precision == "year" or item[1] == known.month)
-    ]
-    if len(written) != 1 or len(same) != 1:
+    return frozenset(written)
+
+
+def _finer(fact: ExtractedFact, written: frozenset[tuple[int, int, int]]) -> ExtractedFact:
+    """``fact`` with the day, where one date is written out and the model kept only its month or year (DAT-10)."""
+    known = fact.event_date
+    if known is None or fact.event_date_precision == "day" or len(written) != 1:
+        return fact
+    (year, month, day) = next(iter(written))
+    if year != known.year or (fact.event_date_precision == "month" and month != known.month):
         return fact
     try:
-        return fact.model_copy(update={"event_date": date(*same[0]), "event_date_precision": "day"})
+        return fact.model_copy(update={"event_date": date(year, month, day), "event_date_precision": "day"})
     except ValueError:
         return fact

@@ -122,7 +122,7 @@ def _checked_fact(fact: ExtractedFact, given: Ground, reading: Reading) -> Extra
 def _doubt(fact: ExtractedFact, given: Ground, *, subject: bool, shared: bool, own: frozenset[str]) -> str | None:
     """Why a fact is no more than speculation, or None."""
     kind = kind_behind(fact.text, list(given.claims), own)
-    if kind is not Kind.CLAIM:
+    if kind is not Kind.CLAIM and (kind is not Kind.SPEECH or fold(fact.subject) == given.speaker):
         return kind.value
     if not subject:
         return "subject_not_in_message"
@@ -239,4 +239,6 @@ def _kind_of_relation(relation: ExtractedRelation, given: Ground) -> Kind:
         return claims[0].kind if claims else Kind.CLAIM
     wanted = [stems(end) for end in (relation.source, relation.target) if fold(end) != given.speaker]
     behind = [item.kind for item in claims if all(overlap(end, item.stems) for end in wanted if end)]
+    if len(wanted) == 2:  # what is quoted of others is theirs
+        behind = [Kind.CLAIM if kind is Kind.SPEECH else kind for kind in behind]
     return Kind.CLAIM if not behind or Kind.CLAIM in behind else behind[0]

@@ -15,7 +15,7 @@ from worker.write.dedup import semantic_dedup
 from worker.write.extraction import blind, informed
 from worker.write.extraction.chunks import cut_into_parts, read_in_parts
 from worker.write.extraction.claims import has_instructions, sentences
-from worker.write.extraction.dates import dated
+from worker.write.extraction.dates import Times
 from worker.write.extraction.grounding import Ground, ground
 from worker.write.extraction.informed import Part
 from worker.write.extraction.noise import noise_reason, spoken
@@ -132,15 +132,16 @@ def _checked(heard: Message, reading: Reading, context: Context) -> Reading:
     reading = ground(reading, given)
     if has_instructions(claims):
         reading.reject("message", "instructions_in_message")
-    reading.facts = [_finished(fact, heard, reading) for fact in reading.facts]
+    times = Times(heard.text, heard.occurred_at)
+    reading.facts = [_finished(fact, times, reading) for fact in reading.facts]
     reading.profiles = [
         profile.model_copy(update={"profile_text": mask(profile.profile_text).text}) for profile in reading.profiles
     ]
     return reading
 
 
-def _finished(fact: ExtractedFact, heard: Message, reading: Reading) -> ExtractedFact:
-    fact, why = dated(fact, heard.text, heard.occurred_at)
+def _finished(fact: ExtractedFact, times: Times, reading: Reading) -> ExtractedFact:
+    fact, why = times.dated(fact)
     if why is not None:
         reading.repairs[why] += 1
     masked = mask(fact.text)
