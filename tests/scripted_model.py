@@ -99,9 +99,9 @@ class ScriptedModel:
         with self._lock:
             self._queues[task].extend(replies)
 
-    def hold(self, task: str) -> Hold:
-        """Hold back all calls of ``task`` from now on, until the handle is released."""
-        hold = Hold(task)
+    def hold(self, task: str, where: Callable[[dict[str, Any]], bool] | None = None) -> Hold:
+        """Hold back all calls of ``task`` (whose payload ``where`` accepts) until the handle is released."""
+        hold = Hold(task, where)
         with self._lock:
             self._holds.append(hold)
         return hold
@@ -143,7 +143,7 @@ class ScriptedModel:
             self._calls.append(call)
             waiting = self._queues[call.task]
             reply = waiting.popleft() if waiting else self._replies.get(call.task)
-            holds = [hold for hold in self._holds if hold.task == call.task]
+            holds = [hold for hold in self._holds if hold.concerns(call)]
         for hold in holds:
             hold.pass_through()
         if self.latency:

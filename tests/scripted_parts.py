@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,13 +91,19 @@ class Call:
 
 
 class Hold:
-    """Calls of one task that wait until ``release``; leaving the ``with`` block releases them."""
+    """Calls of one task (``where`` narrows them by payload) that wait until ``release``; leaving the ``with`` block
+    releases them."""
 
-    def __init__(self, task: str) -> None:
+    def __init__(self, task: str, where: Callable[[dict[str, Any]], bool] | None = None) -> None:
         self.task = task
+        self._where = where
         self._condition = threading.Condition()
         self._arrived = 0
         self._released = False
+
+    def concerns(self, call: Call) -> bool:
+        """Whether ``call`` is one of those that wait here."""
+        return call.task == self.task and (self._where is None or self._where(call.payload))
 
     def wait_arrived(self, timeout: float = 30.0, *, count: int = 1) -> None:
         """Return once ``count`` calls have arrived. Raises TimeoutError."""

@@ -21,7 +21,6 @@ SECRET = "Xyloquartz"
 LOGIN = "operator:let-me-look"
 
 
-
 class Flower:
     """A running Flower, asked over HTTP."""
 
