@@ -144,7 +144,8 @@ def display_name(name: str) -> str:
 
     A name of nothing but decoration stays as it is; a blank one gives "".
     """
-    plain = " ".join(unicodedata.normalize("NFC", name).split())
+    composed = unicodedata.normalize("NFC", name)
+    plain = " ".join("".join(" " if char_class(char) == "space" else char for char in composed).split())
     kept = "".join(map(undecorated, plain))
     kept = " ".join(kept.split())
     while kept and kept != (trimmed := _trim(kept)):

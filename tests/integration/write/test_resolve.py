@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine, event, text
 from sqlalchemy.orm import Session
 
@@ -24,7 +26,7 @@ from worker.llm.provider import Cause, Completion, ModelError
 from worker.write.calls import Calls, EmbeddingError, VectorCache
 from worker.write.entity_rows import upsert_entities
 from worker.write.message import Message
-from worker.write.names import entity_key, fold
+from worker.write.names import display_name, entity_key, fold
 from worker.write.plans import Extraction, Resolution, ResolvedEntity
 from worker.write.resolution import known, resolve
 
@@ -556,6 +558,38 @@ def test_two_speakers_dogs_are_two(memory: Memory) -> None:
     cat = memory.say("O gato dorme", [("gato", "pet")])
     assert key(cat, "gato") == "pet:bruna_cat"
     assert key(memory.say("Minha cachorra dorme", [("cachorra", "pet")]), "cachorra") == "pet:bruna_dog"
+
+
+NAMES = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=30),
+    st.sampled_from([
+        "Ana", "Ana Souza", "Eu", "I", "Bruna", "irmão", "my brother", "Pedro", "meu irmão Pedro", "Ana's boss", "🐶",
+        "Carol (namorada do Rafael)", "C++", "C#", "李雷", "박 서준", "Prado", "Prado Filho", "x" * 500, "汉" * 500,
+        "cachorro", "Dr. Ana",
+    ]),
+)  # fmt: skip
+TYPES = st.sampled_from(["person", "place", "organization", "pet", "concept", "unknown", "PESSOA", "日本", "a:b c"])
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    entities=st.lists(st.tuples(NAMES, TYPES, st.lists(NAMES, max_size=2)), max_size=5),
+    facts=st.lists(NAMES, max_size=3),
+    relations=st.lists(st.tuples(NAMES, st.sampled_from(["sibling_of", "lives_in", "owns", "x"]), NAMES), max_size=3),
+    message=st.lists(NAMES, max_size=6).map(" ".join),
+)
+def test_whatever_a_model_says_has_an_outcome_that_can_be_stored(
+    memory: Memory, entities: Any, facts: Any, relations: Any, message: str
+) -> None:
+    plan = memory.say(message, entities, facts=facts, relations=relations)
+    named = [name for name, *_ in entities if display_name(name)]
+    ends = [end for source, _, target in relations for end in (source, target)]
+    for name in [*named, *facts, *ends]:
+        assert not display_name(name) or any(one.name == name for one in plan.entities), name
+    assert plan.speaker_key in {one.key for one in plan.entities}
+    assert memory.statements <= 3
+    again = memory.say(message, entities, facts=facts, relations=relations)
+    assert not any(one.is_new for one in again.entities if one.method == "new" and one.key == plan.speaker_key)
 
 
 # -- cost --------------------------------------------------------------------------------------------------------------

@@ -125,9 +125,8 @@ class Cast:
 
     def refer(self, name: str, guess: str = UNTYPED) -> Node:
         """The node that a fact or relation means by ``name``; made where no entity was extracted for it."""
-        node = self.find(name) or self._node(name, guess, typed=guess != UNTYPED)
-        if node is None:
-            return self.speaker  # a blank subject is the speaker's (behaviour: 14)
+        # A blank subject is the speaker's (behaviour: 14).
+        node = self.find(name) or self._node(name, guess, typed=guess != UNTYPED) or self.speaker
         if not node.typed and guess != UNTYPED:
             node.entity_type, node.typed = guess, True
         self._written.setdefault(name, node)
