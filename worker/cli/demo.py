@@ -47,7 +47,10 @@ def demo(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show how a sample conversation becomes memory. Needs nothing installed by hand, no key, no network."""
+    """Show how a sample conversation becomes memory.
+
+    Needs no server, no key and no network; its memory is kept apart from yours.
+    """
     with servers(_folder(data_dir)) as stack:
         check_database(stack.database_url)
         _say_which_model()

@@ -11,7 +11,7 @@ import typer
 from worker.cli import console
 from worker.cli.broker import Broker
 from worker.cli.errors import FAILED, explain
-from worker.cli.serving import AsJson, DataDir, connection_to, worker_answers
+from worker.cli.serving import AsJson, DataDir, connection_to, servers, worker_answers
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -33,11 +33,11 @@ class Check:
 
 
 def doctor(as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Check database, broker, model and workers. Exit 1 if something is broken."""
-    from worker.local.stack import ensure_stack
+    """Check database, broker, model and workers.
 
-    # Not brought up to date: what is wrong with the database shall be seen as it is.
-    with ensure_stack(data_dir) as stack:
+    Says what to do about each; exit code 1 if something is broken.
+    """
+    with servers(data_dir) as stack:
         checks = [*_database(stack.database_url), *_broker(stack.broker_url or ""), *_models()]
         checks.append(_workers(stack.broker_url or ""))
     broken = any(check.state == "broken" for check in checks)

@@ -82,6 +82,8 @@ def _database(error: Exception) -> tuple[str, int] | None:
         return f"the database does not answer: {_first_line(error.orig or error)}", FAILED
     if type(getattr(error, "orig", None)).__name__ in ("UndefinedTable", "UndefinedFunction", "UndefinedColumn"):
         return "the database was never migrated, or by other code than this; run `mandua migrate`", FAILED
+    if type(getattr(error, "orig", None)).__name__ == "InsufficientPrivilege":
+        return f"the database refuses: {_first_line(error.orig)}", FAILED
     if isinstance(error, alchemy.ArgumentError):
         return "DATABASE_URL is not an address like postgresql://user:password@host:5432/name", FAILED
     return None

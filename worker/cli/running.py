@@ -36,7 +36,10 @@ FLOWER_PORTS = range(5555, 5655)
 
 
 def up(data_dir: DataDir = None) -> None:
-    """Run everything in the foreground: servers (unless configured), workers, beat, Flower. Ctrl-C ends it."""
+    """Run everything in the foreground until Ctrl-C.
+
+    Servers (unless configured), workers, beat, Flower; what ends is started again.
+    """
     from worker.local.processes import ProcessRunner
     from worker.local.procfile import read_procfile
 
@@ -59,17 +62,26 @@ def up(data_dir: DataDir = None) -> None:
 
 
 def worker(context: typer.Context, data_dir: DataDir = None) -> None:
-    """Run a Celery worker; further options are Celery's (`-Q live --concurrency 4`)."""
+    """Run a Celery worker.
+
+    Further options are Celery's, as in `-Q live --concurrency 4`.
+    """
     _run_celery("worker", context.args, data_dir)
 
 
 def beat(context: typer.Context, data_dir: DataDir = None) -> None:
-    """Run Celery beat, the clock; one is enough. Further options are Celery's."""
+    """Run Celery beat, the clock; one is enough.
+
+    Further options are Celery's.
+    """
     _run_celery("beat", context.args, data_dir)
 
 
 def flower(context: typer.Context, data_dir: DataDir = None) -> None:
-    """Run Flower, which shows what the workers do; further options are Flower's (`--port=8080`)."""
+    """Run Flower, which shows what the workers do.
+
+    Further options are Flower's, as in `--port=8080`.
+    """
     _run_celery("flower", context.args, data_dir)
 
 

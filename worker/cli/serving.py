@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,14 +40,27 @@ def broker_is_embedded() -> bool:
     return not os.environ.get("MANDUA_BROKER_URL")
 
 
+def check_addresses() -> None:
+    """Refuse configured addresses that are none, before a library stumbles over them. Raises CommandError."""
+    database, broker = os.environ.get("DATABASE_URL", ""), os.environ.get("MANDUA_BROKER_URL", "")
+    if database and not re.match(r"postgres(ql)?(\+\w+)?://.", database):
+        raise CommandError("DATABASE_URL is not an address like postgresql://user:password@host:5432/name")
+    if broker:
+        from kombu.transport import TRANSPORT_ALIASES
+
+        if broker.partition("://")[0].partition("+")[0] not in TRANSPORT_ALIASES or "://" not in broker:
+            raise CommandError("MANDUA_BROKER_URL is not an address like redis://host:6379/0 or amqp://host")
+
+
 @contextlib.contextmanager
 def servers(data_dir: Path | None, *, need_broker: bool = True) -> Iterator[LocalStack]:
     """The servers while the block runs; an embedded database is brought up to date, a configured one is not.
 
-    Raises LocalStackError, SchemaError.
+    Raises CommandError for an address that is none, LocalStackError, SchemaError.
     """
     from worker.local.stack import ensure_stack
 
+    check_addresses()
     with ensure_stack(data_dir, need_broker=need_broker) as stack:
         if database_is_embedded():
             bring_up_to_date(stack.database_url)

@@ -13,7 +13,10 @@ from worker.cli.serving import AsJson, DataDir, connection_to, servers
 
 
 def status(as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Show whether database and broker answer, and how many runs stand where. Exit 0 only if both answer."""
+    """Show what answers and what waits.
+
+    Exit code 0 only if database and broker answer.
+    """
     with servers(data_dir) as stack:
         found = {**_database(stack.database_url), **Broker(stack.broker_url or "").state()}
     if as_json:

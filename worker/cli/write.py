@@ -18,6 +18,7 @@ from worker.cli.serving import (
     AsJson,
     DataDir,
     broker_is_embedded,
+    check_addresses,
     database_is_embedded,
     servers,
     workers,
@@ -90,6 +91,7 @@ def _client(data_dir: Path | None) -> Iterator[MemoryClient]:
     from producer.client import MemoryClient
 
     if not broker_is_embedded() and database_is_embedded():
+        check_addresses()
         with MemoryClient(os.environ["MANDUA_BROKER_URL"]) as client:
             yield client
         return

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from worker.cli import serving
 from worker.cli.app import run
-from worker.cli.errors import explain
+from worker.cli.errors import CommandError, explain
 from worker.settings import Settings
 
 WRITE = ["write", "--agent", "a", "--speaker", "S"]
@@ -106,6 +106,23 @@ def test_a_wrong_setting_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     explained = explain(raised.value)
     assert explained is not None
     assert explained[0].startswith("MANDUA_EMBEDDING_DIMENSIONS: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("DATABASE_URL", "mysql://x"), ("DATABASE_URL", "host"), ("MANDUA_BROKER_URL", "localhost"),
+     ("MANDUA_BROKER_URL", "carrier-pigeon://x")],
+)  # fmt: skip
+def test_an_address_that_is_none_is_named(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(CommandError, match=f"{name} is not an address like"):
+        serving.check_addresses()
+
+
+@pytest.mark.parametrize("value", ["redis://h/0", "amqp://u:p@h//", "rediss://h", "sentinel://h"])
+def test_addresses_of_common_brokers_are_addresses(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MANDUA_BROKER_URL", value)
+    serving.check_addresses()
 
 
 def test_a_bug_of_ours_is_not_hidden() -> None:
