@@ -53,6 +53,13 @@ class Drafts:
     edges: list[PlannedEdge] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
+    _naming: list[set[str]] = field(default_factory=list)
+
+    def naming(self, *keys: str) -> list[int]:
+        """The facts that name all of ``keys``. Each text is searched once, however many relations ask."""
+        for fact in self.facts[len(self._naming) :]:
+            self._naming.append(set(self.book.mentioned(fact.text, fact.entity_key)))
+        return [index for index, named in enumerate(self._naming) if named.issuperset(keys)]
 
 
 def draft(message: Message, extraction: Extraction, resolution: Resolution) -> Drafts:
@@ -120,11 +127,7 @@ def _evidence(drafts: Drafts, source: str, target: str, rel_type: str, language:
     None where all that names both ends says that the relation is over: then it is not asserted.
     """
     said = relation_sentence(drafts.display.get(source, source), rel_type, drafts.display.get(target, target), language)
-    naming = [
-        index
-        for index, fact in enumerate(drafts.facts)
-        if {source, target} <= set(drafts.book.mentioned(fact.text, fact.entity_key))
-    ]
+    naming = drafts.naming(source, target)
     names = drafts.book.names_of(source)
     standing = [
         i for i in naming if not says_over(drafts.facts[i].text) and not ends(drafts.facts[i].text, said, names)

@@ -124,7 +124,7 @@ def _verdicts(
             continue
         at, names = message.occurred_at, drafts.book.names_of(fact.entity_key)
         candidates = sorted(found.get(index, []), key=lambda c: c.later_than(at))  # what held then before what came
-        verdict = settled(fact, candidates, at, floor, names)
+        verdict = settled(fact, candidates, at, floor, names, compared=fact.text in vectors)
         options = _options(index, drafts.facts, candidates, vectors, floor)
         if verdict is not None and (verdict.action == "NOOP" or not options):
             verdicts[index] = verdict

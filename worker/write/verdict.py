@@ -48,9 +48,18 @@ class Option:
 
 
 def settled(
-    fact: Draft, candidates: Sequence[Candidate], at: datetime | None, floor: float, names: Sequence[str]
+    fact: Draft,
+    candidates: Sequence[Candidate],
+    at: datetime | None,
+    floor: float,
+    names: Sequence[str],
+    *,
+    compared: bool,
 ) -> Verdict | None:
-    """The verdict where no model is needed: the same text, or nothing similar. None: ask."""
+    """The verdict where no model is needed: the same text, or nothing similar. None: ask.
+
+    ``compared``: the fact has a vector. Without one an ending stays visible, because what it ends was not looked for.
+    """
     twins = [c for c in candidates if c.identical and c.kind == "fact"]
     if twins:
         first = min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)))
@@ -59,7 +68,8 @@ def settled(
     if near(fact, candidates, floor):
         return None
     best = max((c.similarity for c in candidates if c.similarity is not None), default=None)
-    return of_nothing(fact, Verdict("ADD", reason="nothing similar", similarity=best))
+    verdict = Verdict("ADD", reason="nothing similar" if compared else "not compared", similarity=best)
+    return of_nothing(fact, verdict) if compared else verdict
 
 
 def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:

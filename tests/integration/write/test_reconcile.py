@@ -205,6 +205,8 @@ def test_without_vectors_only_identical_texts_are_known(database: Engine) -> Non
     assert [fact.action for fact in written.plan.facts] == ["NOOP", "ADD"]
     assert written.plan.degradations[0].cause == "embedding_invalid_request"
     assert [f.embedding is None for f in scene.facts()] == [False, True]
+    blind = scene.write("x", [("Ana", "Ana não mora mais em Recife")], at=day(3))
+    assert [fact.action for fact in blind.plan.facts] == ["ADD"]
     scene.embeddings.fails = ModelError(Cause.RATE_LIMITED)
     with pytest.raises(EmbeddingError):
         scene.plan("x", [("Ana", "Ana mora em Olinda")], at=day(3))
