@@ -519,6 +519,16 @@ def test_hints_in_brackets(memory: Memory) -> None:
     ]
 
 
+def test_she_is_not_the_she_of_another_message(memory: Memory) -> None:
+    first = memory.say("Ela fechou a janela.", facts=["Ela"])
+    other = memory.say("Ela saiu.", [("ela", "person")])
+    assert key(first, "Ela") != key(other, "ela")
+    named = memory.say("A Célia chegou. Ela saiu.", [("Célia", "person", ["ela", "the boss"])], facts=["Ela"])
+    assert key(named, "Ela") == "person:celia"
+    assert entity(named, "Célia").aliases[:1] == ["Célia"]
+    assert "ela" not in [fold(alias) for one in named.entities for alias in one.aliases]
+
+
 def test_a_doctor_is_not_the_speakers_doctor(memory: Memory) -> None:
     plan = memory.say("My wife Sofia is a doctor and I have a boss, Ana.", [("Sofia", "person"), ("Ana", "person")])
     assert [(e.source_key, e.rel_type, e.target_key) for e in plan.role_edges] == [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from worker.llm.offline.roles import ROLES as OFFLINE_ROLES
 from worker.write.kinship import FORMS, ROLES, WORDS, edges_of, excludes, role_word
 from worker.write.names import fold
-from worker.write.pronouns import SPEAKER_PRONOUNS, is_speaker_pronoun
+from worker.write.pronouns import SPEAKER_PRONOUNS, is_generic, is_pointing, is_speaker_pronoun
 from worker.write.roles import phrases, read_phrase, spoken_roles, strip_hint
 
 
@@ -142,3 +142,10 @@ def test_pronouns() -> None:
     assert not is_speaker_pronoun("ego")
     for other in ("we", "ele", "ela", "Ana", "Eulália", "Mia", "you"):
         assert not is_speaker_pronoun(other)
+
+
+def test_words_that_point_are_no_names() -> None:
+    assert all(is_pointing(word) for word in ("she", "Ela", "él", "彼女", "ihr", "they"))
+    assert not any(is_pointing(word) for word in ("Ana", "Sie-Won", "Ella Fitzgerald", "eu"))
+    assert all(is_generic(word) for word in ("the company", "essa cidade", "ela"))
+    assert not any(is_generic(word) for word in ("The Beatles", "a-ha", "La Plata", "iPhone", "o2"))

@@ -19,7 +19,7 @@ from worker.write.message import Message
 from worker.write.names import display_name, fold, type_name, words
 from worker.write.persons import may_be_same, prefix_match, untitled
 from worker.write.plans import Extraction
-from worker.write.pronouns import is_speaker_pronoun
+from worker.write.pronouns import is_generic, is_speaker_pronoun
 from worker.write.resolution.known import Known
 from worker.write.roles import RolePhrase, SpokenRole, Token, read_phrase, spoken_roles, strip_hint
 
@@ -44,6 +44,7 @@ class Node:
     entity_type: str
     typed: bool = True
     aliases: list[str] = field(default_factory=list)
+    pointers: list[str] = field(default_factory=list)  # what stands for it in this message only: "she", "the company"
     phrase: RolePhrase | None = None  # it is named by role only
     roles: list[RolePhrase] = field(default_factory=list)  # what the message says it is to somebody
     indefinite: bool = False  # "a friend": not the friend whom one knows
@@ -103,7 +104,7 @@ class Cast:
             return self._written[name]
         folded = fold(name)
         named = [node for node in self.nodes if folded and folded == fold(node.shown)]
-        called = [node for node in self.nodes if folded and folded in node.forms()]
+        called = [node for node in self.nodes if folded and folded in (*node.forms(), *map(fold, node.pointers))]
         return next(iter([*named, *called]), None)
 
     def absorb(self, node: Node, other: Node) -> None:
@@ -176,10 +177,13 @@ class Cast:
 
     def _add_alias(self, node: Node, alias: str) -> None:
         shown, phrase, roles = _read(alias, node.entity_type, typed=node.typed)
-        if phrase is not None:
+        if phrase is not None and (phrase.possessive or phrase.anchor):
             roles = [phrase]
         node.roles.extend(role for role in roles if role not in node.roles and not node.speaker)
-        if phrase is not None or not fold(shown):
+        if phrase is not None or is_generic(shown):
+            node.pointers.append(shown)
+            return
+        if not fold(shown):
             return
         if self._is_speaker(shown, None):
             self._claim_speaker(node, alias)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from worker.write.entity_types import family, is_person, unsure
 from worker.write.names import entity_key, fold
 from worker.write.persons import MIN_PREFIX, may_be_same, person_name, prefix_match
+from worker.write.pronouns import is_pointing
 from worker.write.resolution.cast import Cast, Node
 from worker.write.resolution.known import PER_PREFIX, Known
 from worker.write.roles import read_phrase
@@ -57,6 +58,8 @@ def candidate_keys(key: str) -> list[str]:
 
 def settle_exact(cast: Cast, node: Node, known: Sequence[Known]) -> None:
     """Settle ``node`` where a stored name is its name, or one of its aliases."""
+    if is_pointing(node.shown):
+        return
     for place, form in enumerate(node.forms()):
         hits = [one for one in known if form in one.matched or form in one.folded()]
         if place == 0 and not hits:
@@ -101,6 +104,14 @@ def settle_within(cast: Cast, node: Node) -> None:
             fits.append(other)
     if len(fits) == 1 and (fits[0].settled or len(fits[0].shown) >= len(node.shown)):
         join(cast, node, fits[0])
+
+
+def settle_pointing(cast: Cast, node: Node) -> None:
+    """Let "she" be the only other person whom the message names; she is nobody whom an earlier message called so."""
+    others = [other for other in cast.nodes if other is not node and not other.speaker and other.person]
+    others = [other for other in others if not is_pointing(other.shown) and not cast.are_apart(node, other)]
+    if is_pointing(node.shown) and len(others) == 1:
+        cast.absorb(node, others[0])
 
 
 def join(cast: Cast, node: Node, other: Node) -> None:

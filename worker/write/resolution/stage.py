@@ -18,7 +18,7 @@ from worker.write.entity_types import types_like
 from worker.write.message import Message
 from worker.write.names import entity_key, fold
 from worker.write.plans import Extraction, Resolution, ResolvedEntity
-from worker.write.pronouns import is_speaker_pronoun
+from worker.write.pronouns import is_generic, is_pointing, is_speaker_pronoun
 from worker.write.resolution import exact
 from worker.write.resolution import holders as roles
 from worker.write.resolution.alike import SHOWN_TO_MODEL, Candidate, ask, judge
@@ -72,6 +72,8 @@ class _Stage:
         """Settle the speaker, then every name that is stored, then first names, then what the message itself says."""
         cast = self.cast
         self.settle_speaker()
+        for node in list(cast.nodes):
+            exact.settle_pointing(cast, node)
         named = [node for node in cast.nodes if not node.speaker and node.phrase is None]
         for node in named:
             exact.settle_exact(cast, node, self.known)
@@ -92,7 +94,8 @@ class _Stage:
 
     def by_likeness(self) -> None:
         """The fuzzy phase for all names left, and the one question to the model."""
-        left = [node for node in self.cast.nodes if not node.settled and node.phrase is None][:MAX_LIKENESS]
+        left = [node for node in self.cast.nodes if not (node.settled or node.phrase or is_pointing(node.shown))]
+        left = left[:MAX_LIKENESS]
         vectors = self.embed()
         ambiguous: list[tuple[Node, list[Candidate]]] = []
         if left:
@@ -242,6 +245,7 @@ def _learned(cast: Cast, node: Node) -> list[str]:
     decorated = [written for written in node.written if written != node.shown and fold(written) == own]
     names = [] if node.phrase else [*decorated, node.shown, *node.aliases]
     names = [one for one in names if not is_speaker_pronoun(one, pronouns) and read_phrase(one) is None]
+    names = [one for one in names if not is_generic(one)]
     for phrase in (*([node.phrase] if node.phrase else []), *node.roles):
         anchor = cast.anchor(phrase)
         if anchor is not node and not node.indefinite:
