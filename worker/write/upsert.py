@@ -161,7 +161,9 @@ class _Apply:
             joined = profile_of_facts(facts, self.message.config.min_confidence)
             if key not in profiles and joined:
                 profiles[key] = (joined, "facts")
-        touch_entities(self.session, self.message.agent_id, set(self.touched.values()), profiles, self.now)
+        # A confirmation changes no profile: the job is not due for it.
+        changed = {outcome.version.entity_key for outcome in self.done.values() if outcome.effect != "unchanged"}
+        touch_entities(self.session, self.message.agent_id, changed, profiles, self.now)
 
     def applied(self) -> Applied:
         """What was stored, in the plan's order."""

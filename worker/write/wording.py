@@ -95,7 +95,8 @@ _PHRASES: dict[str, dict[Language, str]] = {
 # "It is over", and nothing else: what a bare retraction is made of. Events that end something (a sale, a divorce,
 # leaving) are not here: they are worth keeping as facts of their own.
 _OVER = re.compile(
-    r"\bno longer\b|\b(?:any ?more|any longer)\b|\bnot any more\b|\bstopped \w+ing\b|\bja nao\b|\bnao\b.{1,40}\bmais\b(?! (?:do )?que\b| de \d)"
+    r"\bno longer\b|\b(?:any ?more|any longer)\b|\bstopped \w+ing\b|\bja nao\b"
+    r"|\bnao\b.{1,40}\bmais\b(?! (?:do )?que\b| de \d)"
     r"|\b(?:deixou|deixei|parou|parei) de\b|\bya no\b|\b(?:dejo|deje|ha dejado) de\b|\bne\b.*\bplus\b"
     r"|\bnicht mehr\b|\bkeine?n? .*\bmehr\b|\bnon\b.*\bpiu\b|больше не|不再|もう.*ない"
 )
