@@ -49,7 +49,7 @@ class _Apply:
     now: datetime
     names: NameBook
     done: dict[int, Outcome] = field(default_factory=dict)
-    touched: dict[UUID, str] = field(default_factory=dict)  # fact id -> entity key, of all facts made or changed
+    touched: set[UUID] = field(default_factory=set)  # ids of all facts made or changed
     edges: list[RelationResult] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
 
@@ -76,7 +76,7 @@ class _Apply:
 
     def attempt(self, kind: str, item: str | None, act: Callable[[], None]) -> None:
         """Do one item under a savepoint; reject it where it fails by its own fault."""
-        kept = (dict(self.done), dict(self.touched), list(self.edges))
+        kept = (dict(self.done), set(self.touched), list(self.edges))
         try:
             with self.session.begin_nested():
                 act()
@@ -111,8 +111,7 @@ class _Apply:
         links = {version.id: self.names.mentioned(version.text, version.entity_key) for version in made}
         insert_links(self.session, self.message.agent_id, links)
         self.done = outcomes
-        self.touched |= {v.id: v.entity_key for v in timeline.versions.values() if not v.stored}
-        self.touched |= {key: timeline.versions[key].entity_key for key in timeline.changed}
+        self.touched |= timeline.changed | {version.id for version in timeline.versions.values() if not version.stored}
 
     def order(self, indices: Sequence[int]) -> list[int]:
         """``indices`` as they are applied: a NOOP that leans on a later fact waits for it."""
