@@ -45,7 +45,7 @@ _POINTING = (
     "celui celle er sie ihm ihr wir uns euch lei loro noi voi someone somebody anyone everyone alguém alguien "
     "он она они его её их мы вы 他 她 它 他们 她们 我们 你 彼 彼女 彼ら 그 그녀 그들 우리"
 )
-_LEADING = "the this that these those a o os as um uma esse essa este esta aquele aquela el la los las un una le les der die das"
+_LEADING = "the this that these those a o os as um uma esse essa este esta el la los las un una le les der die das"
 
 
 @lru_cache(maxsize=1)
