@@ -80,4 +80,4 @@ def declared_queues() -> list[KombuQueue]:
     """The queues as kombu declares them, in the order of QueueName."""
     from kombu.entity import Queue as KombuQueue  # here, so that importing the producer stays light
 
-    return [KombuQueue(name.value, routing_key=name.value) for name in QueueName]
+    return [KombuQueue(name.value, routing_key=name.value) for name in QueueName]  # type: ignore[no-untyped-call]

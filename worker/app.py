@@ -123,6 +123,14 @@ def _refuse_a_wrong_database(**_: Any) -> None:
         raise SystemExit(1) from None
 
 
+@signals.worker_ready.connect
+def _be_seen(**_: Any) -> None:
+    """Show the first life sign at once, so that `mandua status` counts an idle worker too."""
+    from worker.turns.life import worker_name
+
+    worker_name()
+
+
 @signals.worker_shutdown.connect
 @signals.worker_process_shutdown.connect
 def _leave(**_: Any) -> None:

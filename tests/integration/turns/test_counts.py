@@ -1,0 +1,110 @@
+"""Promises 6 and 7 as counts: model calls, embedding calls and SQL statements of a whole message, ledger included."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event
+
+from producer.accepting import envelope
+from producer.contract import WriteRequest
+from producer.queues import Stage
+from tests.scripted_model import EMBEDDING, ScriptedModel
+from worker import models_in_use
+from worker.turns import life
+from worker.turns.dispatch import dispatch
+from worker.turns.recording import record
+from worker.turns.running import Applied, Moved, run_stage
+
+
+@contextmanager
+def counted(engine: Engine) -> Iterator[list[str]]:
+    """The statements that are sent meanwhile, by every connection of the process."""
+    seen: list[str] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(engine, "before_cursor_execute", note)
+
+
+@pytest.fixture
+def model(database: Engine, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
+    """This process's own models are the scripted ones."""
+    for name, value in scripted.environment(embeddings=True).items():
+        monkeypatch.setenv(name, value)
+    models_in_use.language_model.cache_clear()
+    models_in_use.embedding_model.cache_clear()
+    yield scripted
+    models_in_use.language_model.cache_clear()
+    models_in_use.embedding_model.cache_clear()
+
+
+@pytest.fixture
+def process(database: Engine, model: ScriptedModel) -> Callable[[str], list[str]]:
+    """Record a message and run its four stages here; returns the statements that it took."""
+    life.worker_name()
+
+    def do(said: str, agent: str = "a") -> list[str]:
+        with counted(database) as statements:
+            record(envelope(WriteRequest(agent_id=agent, message=said, speaker_name="Rafael")).model_dump(mode="json"))
+            given = dispatch(agent)
+            assert given.run_id is not None
+            for stage in given.stages:
+                outcome = run_stage(stage, given.run_id, given.fence)
+                assert isinstance(outcome, Applied if stage is Stage.UPSERT else Moved), outcome
+        return statements
+
+    return do
+
+
+def many_facts(number: int, verb: str = "owns") -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """A reply with ``number`` facts about one person, and one relation."""
+
+    def reply(_: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "entities": [{"name": "Clara Rezende", "type": "person", "aliases": []},
+                         {"name": "Orion Tech", "type": "organization", "aliases": []}],
+            "facts": [{"subject": "Clara Rezende", "text": f"Clara Rezende {verb} item{n} of shop{n * 7} at Orion Tech",
+                       "action": "NEW", "confidence_level": "explicit_statement",
+                       "importance_category": "stable_preference"} for n in range(number)],
+            "relations": [{"source": "Clara Rezende", "target": "Orion Tech", "rel_type": "works_at"}],
+            "updated_profiles": [], "emotion": {"primary": "joy", "intensity": 0.5, "energy_level": "high"},
+        }  # fmt: skip
+
+    return reply
+
+
+@pytest.mark.parametrize(("facts", "most"), [(1, 40), (10, 40 + 18), (50, 40 + 98)])
+def test_a_message_takes_few_statements_and_at_most_three_calls(process, model: ScriptedModel, facts: int, most: int):
+    said = "Clara Rezende owns " + " and ".join(f"item{n} of shop{n * 7}" for n in range(facts)) + " at Orion Tech"
+    model.on("informed_extraction", many_facts(facts))
+    first = process(said)
+    first_calls = (model.count(), model.count(EMBEDDING))
+    model.reset()
+    model.on("informed_extraction", many_facts(facts, "sold"))
+    second = process(said.replace("owns", "sold"))
+    print(f"{facts} facts: {len(first)} and {len(second)} statements, {first_calls} and "
+          f"{(model.count(), model.count(EMBEDDING))} model and embedding calls")  # fmt: skip
+    assert len(first) <= most
+    assert len(second) <= most
+    assert first_calls[0] <= 3
+    assert model.count() <= 3
+    assert first_calls[1] <= 3
+    assert model.count(EMBEDDING) <= 3
+
+
+def test_noise_takes_one_stage_and_no_call(process, database: Engine, model: ScriptedModel):
+    life.worker_name()
+    with counted(database) as statements:
+        record(envelope(WriteRequest(agent_id="a", message="bom dia!", speaker_name="Rafael")).model_dump(mode="json"))
+        given = dispatch("a")
+        outcome = run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    assert outcome == Applied("a", "empty")
+    assert (model.count(), model.count(EMBEDDING)) == (0, 0)
+    print(f"noise: {len(statements)} statements")
