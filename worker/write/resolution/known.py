@@ -108,7 +108,7 @@ SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_typ
        ARRAY(SELECT a.alias FROM memory_entity_aliases a
               WHERE a.agent_id = :agent_id AND a.entity_key = e.canonical_key
               ORDER BY a.created_at, a.alias_folded LIMIT :aliases) AS aliases
-  FROM jsonb_to_recordset(CAST(:wanted AS jsonb)) AS w (number integer, types text[], stem text, vector text)
+  FROM jsonb_to_recordset(CAST(:wanted AS jsonb)) AS w (number integer, types text[], stem text, vector vector)
  CROSS JOIN LATERAL (
    SELECT p.key, {distance} AS distance
      FROM (
@@ -132,7 +132,7 @@ SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_typ
   JOIN memory_entities e ON e.agent_id = :agent_id AND e.canonical_key = c.key
  ORDER BY w.number, c.distance NULLS LAST, e.canonical_key
 """
-NEAREST_BY_VECTOR = text(_CANDIDATES.format(distance="(v.embedding <=> CAST(w.vector AS vector)) + 0"))
+NEAREST_BY_VECTOR = text(_CANDIDATES.format(distance="(v.embedding <=> w.vector) + 0"))
 # Without vectors the spelling decides, outside of SQL, over fewer entities.
 BY_SPELLING = text(_CANDIDATES.format(distance="CAST(NULL AS double precision)"))
 
