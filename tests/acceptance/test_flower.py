@@ -31,8 +31,12 @@ class Flower:
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", data=post)
         if login is not None:
             request.add_header("Authorization", "Basic " + base64.b64encode(login.encode()).decode())
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return answer.read().decode("utf-8", "replace")
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.read().decode("utf-8", "replace")
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise
 
     def answers(self) -> bool:
         """Whether it is up."""

@@ -203,7 +203,8 @@ def command_line(arguments: list[str]) -> list[str]:
     rest = arguments[1:]
     if rest[:1] in (["chaos"], ["bench"]):
         return ["-m", "pytest", "-m", *rest]
-    return ["-m", "pytest", "-m", DEFAULT_TESTS, *rest]
+    # A process a core, a module's tests together (they share a stack); `-n 0` to debug.
+    return ["-m", "pytest", "-n", "auto", "--dist", "loadscope", "-m", DEFAULT_TESTS, *rest]
 
 
 def main(arguments: list[str]) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -12,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from worker.embedding.provider import Vectors
+from worker.write.evidence import Edge
 from worker.write.fact_rows import as_rows, vector_text
 from worker.write.timeline import moment
 
@@ -52,6 +53,16 @@ SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.
   ) found
   JOIN memory_facts f ON f.id = found.id
  ORDER BY q.number, similarity DESC NULLS LAST, f.id
+""")
+
+
+# Invariant: a live edge stands on an active fact, whichever entity that is about.
+STANDING = text("""
+SELECT r.source_entity_key, r.target_entity_key, r.rel_type, r.evidence_fact_id
+  FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS q (source text, target text, rel_type text)
+  JOIN memory_entity_relationships r
+    ON r.agent_id = :agent_id AND r.source_entity_key = q.source AND r.target_entity_key = q.target
+   AND r.rel_type = q.rel_type AND r.valid_to IS NULL
 """)
 
 
@@ -108,3 +119,10 @@ def find_candidates(
             similarity = None
         found[number].append(Candidate(similarity=similarity, **fields))
     return found
+
+
+def standing_evidence(session: Session, agent_id: str, edges: Iterable[Edge]) -> dict[Edge, UUID]:
+    """Of ``edges``, those that are live, each with the active fact that it stands on."""
+    rows = as_rows({"source": source, "target": target, "rel_type": rel_type} for source, target, rel_type in edges)
+    found = session.execute(STANDING, {"agent_id": agent_id, "rows": rows})
+    return {(source, target, rel_type): fact_id for source, target, rel_type, fact_id in found}

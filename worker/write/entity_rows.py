@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from worker.write.calls import VectorCache
+from worker.write.extraction import embedding_text
 from worker.write.fact_rows import as_rows, vector_text
 from worker.write.message import Message
 from worker.write.names import fold
@@ -72,7 +73,7 @@ def upsert_entities(
 def annotate_event(session: Session, message: Message, extraction: Extraction, vectors: VectorCache) -> None:
     """Store what the message sounded like beside the event, which itself never changes."""
     row = {**extraction.emotion.model_dump(), "event_id": message.event_id}
-    row |= {"emotion": row.pop("primary"), "embedding": vector_text(vectors.get(message.text))}
+    row |= {"emotion": row.pop("primary"), "embedding": vector_text(vectors.get(embedding_text(message)))}
     session.execute(ANNOTATE_EVENT, {"rows": as_rows([row])})
 
 

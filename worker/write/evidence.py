@@ -25,6 +25,10 @@ MIRROR_IMPORTANCE = 0.50
 MIRROR_CONTEXT = "inferred_from_relation"
 
 
+Edge = tuple[str, str, str]
+"""Source key, target key, rel_type."""
+
+
 @dataclass(frozen=True, slots=True)
 class Draft:
     """A fact before it is judged."""
@@ -53,6 +57,7 @@ class Drafts:
     edges: list[PlannedEdge] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
+    mirrors: dict[int, Edge] = field(default_factory=dict)  # mirror facts and the edge that each was made for
     _naming: list[set[str]] = field(default_factory=list)
 
     def naming(self, *keys: str) -> list[int]:
@@ -147,4 +152,5 @@ def _evidence(drafts: Drafts, source: str, target: str, rel_type: str, language:
             source_context=MIRROR_CONTEXT,
         )
     )
+    drafts.mirrors[len(drafts.facts) - 1] = (source, target, rel_type)
     return len(drafts.facts) - 1

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from producer.contract import Degradation, Rejected
 from worker.db import ReadSession
 from worker.llm.provider import Completion
 from worker.llm.verdicts import parse_decisions
 from worker.write.calls import Calls, EmbeddingError, VectorCache
-from worker.write.candidates import Candidate, Query, find_candidates
+from worker.write.candidates import Candidate, Query, find_candidates, standing_evidence
 from worker.write.evidence import Draft, Drafts, draft
 from worker.write.message import Message
 from worker.write.names import text_hash
@@ -52,8 +53,8 @@ def reconcile(
     drafts = draft(message, extraction, resolution)
     notes = _Notes(rejected=list(drafts.rejected), repairs=Counter(drafts.dropped))
     vectors = _embed(drafts, resolution, calls, notes)
-    found = _find(message, drafts, resolution, vectors, read)
-    verdicts = _verdicts(message, drafts, found, vectors, calls, fallback, notes)
+    found, standing = _find(message, drafts, resolution, vectors, read)
+    verdicts = _verdicts(message, drafts, found, standing, vectors, calls, fallback, notes)
     for index, verdict in enumerate(verdicts):
         if verdict.warning:
             notes.warnings.append(f"fact {index + 1}: {verdict.warning}")
@@ -86,8 +87,11 @@ def _embed(drafts: Drafts, resolution: Resolution, calls: Calls, notes: _Notes) 
 
 def _find(
     message: Message, drafts: Drafts, resolution: Resolution, vectors: VectorCache, read: ReadSession
-) -> Mapping[int, list[Candidate]]:
-    """The candidates of each fact. An entity that is new has none, and a message about new ones asks nothing."""
+) -> tuple[Mapping[int, list[Candidate]], Mapping[int, UUID]]:
+    """The candidates of each fact, and for mirror facts of edges that are live already the fact that holds them up.
+
+    An entity that is new has neither, and a message about new ones asks nothing.
+    """
     known = {entity.key for entity in resolution.entities if not entity.is_new} | resolution.known_names.keys()
     new = {entity.key for entity in resolution.entities if entity.is_new} - known
     queries = [
@@ -95,18 +99,21 @@ def _find(
         for index, fact in enumerate(drafts.facts)
         if fact.entity_key not in new
     ]
+    mirrors = {index: edge for index, edge in drafts.mirrors.items() if not new.intersection(edge[:2])}
     if not queries:
-        return {}
+        return {}, {}
     with read() as session:
-        return find_candidates(
-            session, message.agent_id, queries, message.occurred_at, message.config.reconcile_candidates
-        )
+        limit = message.config.reconcile_candidates
+        found = find_candidates(session, message.agent_id, queries, message.occurred_at, limit)
+        evidence = standing_evidence(session, message.agent_id, mirrors.values()) if mirrors else {}
+    return found, {index: evidence[edge] for index, edge in mirrors.items() if edge in evidence}
 
 
 def _verdicts(
     message: Message,
     drafts: Drafts,
     found: Mapping[int, list[Candidate]],
+    standing: Mapping[int, UUID],
     vectors: VectorCache,
     calls: Calls,
     fallback: str | None,
@@ -121,6 +128,9 @@ def _verdicts(
         twin = seen.setdefault((fact.entity_key, text_hash(fact.text)), index)
         if twin != index:
             verdicts[index] = Verdict("NOOP", target_fact=twin, reason="identical")
+            continue
+        if index in standing:
+            verdicts[index] = Verdict("NOOP", target=standing[index], reason="the edge stands on this fact already")
             continue
         at, names = message.occurred_at, drafts.book.names_of(fact.entity_key)
         candidates = sorted(found.get(index, []), key=lambda c: c.later_than(at))  # what held then before what came

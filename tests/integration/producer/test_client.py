@@ -123,9 +123,7 @@ def test_a_known_message_id_is_a_duplicate_or_a_conflict_before_anything_is_sent
     assert len(queue(broker_url, "record")) == 1
 
 
-def test_a_conflict_that_only_the_worker_sees_reaches_who_waits(
-    database: Engine, database_url: str, broker_url: str
-):
+def test_a_conflict_that_only_the_worker_sees_reaches_who_waits(database: Engine, database_url: str, broker_url: str):
     with MemoryClient(broker_url, database_url) as client:
         client.enqueue("a", "moro em Natal", "Rafael", message_id="m1")
         second = client.enqueue("a", "moro em Recife", "Rafael", message_id="m2")
@@ -150,6 +148,7 @@ def test_resend_heals_what_a_broker_lost(database: Engine, database_url: str, ow
             broker.flushall()
         record_all(own_valkey.url, "bulk")
         assert [handle.accepted(0.02) for handle in handles] == [False] * 5
+
         def late_worker() -> None:
             while len(queue(own_valkey.url, "bulk")) < 10:  # the first sending, flushed below, and the second
                 time.sleep(0.02)

@@ -232,6 +232,19 @@ def test_mother_in_curitiba_gets_a_mirror_fact(database: Engine) -> None:
     assert written.applied.relations[0].evidence_fact_id == stored.id
 
 
+def test_an_edge_that_is_said_again_without_a_fact_needs_no_second_mirror(database: Engine) -> None:
+    """Whichever entity the evidence is about: the brother's own fact holds the speaker's edge up."""
+    scene = Scene(database)
+    sibling = [("Bruna", "sibling_of", "Caio")]
+    scene.write("Caio é irmão da Bruna", [("Caio", "Caio é irmão da Bruna")], sibling, at=day(1))
+    (before,) = scene.facts()
+    written = scene.write("meu irmão Caio viajou", [("Caio", "Caio viajou")], sibling, at=day(2))
+    assert [fact.action for fact in written.plan.facts] == ["ADD", "NOOP"]
+    assert [fact.fact_text for fact in scene.facts()] == ["Caio é irmão da Bruna", "Caio viajou"]
+    assert written.applied.relations[0].evidence_fact_id == before.id
+    assert scene.edges() == {("person:bruna", "sibling_of", "person:caio")}
+
+
 def test_pedro_in_brazil_and_brasil_confirms_and_becomes_the_evidence(database: Engine) -> None:
     scene = Scene(database, HOME, Brazil="place", Brasil="place")
     scene.write("Pedro lives in Brazil", [("Pedro", "Pedro lives in Brazil")], at=day(1), names=["Brazil"])

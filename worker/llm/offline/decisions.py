@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from worker.llm.offline import english, portuguese
-from worker.llm.offline.dates import local_day
 from worker.llm.offline.frames import Frame, frame_of
 from worker.llm.offline.glossary import concept, concepts
 from worker.llm.offline.names import NAME_RE
@@ -54,7 +53,7 @@ def reconcile(payload: Mapping[str, Any]) -> Json:
         if not isinstance(fact, dict):
             continue
         number = fact.get("number")
-        verdict, cited = _decide(fact, payload)
+        verdict, cited = _decide(fact)
         decisions.append(
             {
                 "fact_number": number if isinstance(number, int) else position,
@@ -69,14 +68,14 @@ def reconcile(payload: Mapping[str, Any]) -> Json:
 _RANK = {"NOOP": 0, "UPDATE": 1, "DELETE": 1}
 
 
-def _decide(fact: Json, payload: Mapping[str, Any]) -> tuple[Verdict, int | None]:
+def _decide(fact: Json) -> tuple[Verdict, int | None]:
     text, subject = item(fact, "text"), item(fact, "subject")
     best: tuple[int, int, Verdict, int] | None = None
     for position, entry in enumerate(items(fact.get("existing")), start=1):
         if not isinstance(entry, dict):
             continue
         verdict = compare(text, item(entry, "text"), subject)
-        if verdict is None or not _allowed(verdict, entry, fact, payload):
+        if verdict is None:
             continue
         number = entry.get("number")
         cited = number if isinstance(number, int) else position
@@ -90,20 +89,6 @@ def _decide(fact: Json, payload: Mapping[str, Any]) -> tuple[Verdict, int | None
     if _BARE_END.search(" ".join(folded_words(text))) and not _SAYS_MORE.search(fold(text)):
         return Verdict("DELETE", "it only says that something ended, and nothing here is what ended"), None
     return Verdict("ADD", "none of the existing facts says this or the opposite"), None
-
-
-def _allowed(verdict: Verdict, entry: Json, fact: Json, payload: Mapping[str, Any]) -> bool:
-    """A late message replaces nothing younger than itself; what is over is neither replaced nor confirmed later."""
-    told = local_day(item(fact, "message_date") or payload.get("message_date"))
-    since, until = local_day(entry.get("since")), local_day(entry.get("until"))
-    if until is not None and (verdict.action != "NOOP" or told is None or told >= until):
-        return False
-    if verdict.action == "NOOP":
-        return True
-    # Without a date a message counts as older than anything dated.
-    if told is None:
-        return since is None
-    return since is None or told >= since
 
 
 def same_meaning(a: str, b: str) -> bool:

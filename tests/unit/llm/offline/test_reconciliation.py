@@ -58,7 +58,8 @@ def test_the_right_one_of_several_is_cited() -> None:
     assert decide("Bruna runs marathons", *existing) == ("ADD", None)
 
 
-def test_a_late_message_replaces_nothing_younger() -> None:
+def test_what_cannot_hold_at_once_is_an_update_whatever_came_first() -> None:
+    """The pipeline places a version in time; the reader judges by content only, also for late history."""
     fact: dict[str, Any] = {
         "number": 7,
         "subject": "Bruna",
@@ -67,11 +68,11 @@ def test_a_late_message_replaces_nothing_younger() -> None:
         "existing": [{"number": 2, "text": "Bruna mora em Natal", "since": "2024-06-01", "until": None}],
     }
     reply = ask("reconciliation", {"message_date": "2020-01-01 (Wednesday)", "facts": [fact]})
-    assert reply["decisions"][0]["fact_number"] == 7
-    assert reply["decisions"][0]["action"] == "ADD"
+    decision = reply["decisions"][0]
+    assert (decision["fact_number"], decision["action"], decision["existing_number"]) == (7, "UPDATE", 2)
 
 
-def test_a_closed_version_is_not_replaced_again() -> None:
+def test_a_closed_later_version_counts_like_an_open_one() -> None:
     fact: dict[str, Any] = {
         "number": 1,
         "subject": "Bruna",
@@ -79,7 +80,7 @@ def test_a_closed_version_is_not_replaced_again() -> None:
         "confidence": 0.95,
         "existing": [{"number": 1, "text": "Bruna mora em Recife", "since": "2020-01-01", "until": "2022-01-01"}],
     }
-    assert ask("reconciliation", {"message_date": TUESDAY, "facts": [fact]})["decisions"][0]["action"] == "ADD"
+    assert ask("reconciliation", {"message_date": TUESDAY, "facts": [fact]})["decisions"][0]["action"] == "UPDATE"
 
 
 def test_a_bare_ending_of_nothing_known_is_a_retraction() -> None:
