@@ -19,15 +19,36 @@ from worker.write.timeline import moment
 # The nearest of ALL active facts of the entity: exact distances ("+ 0" keeps an approximate index out of it). A late
 # message (facts that ended, or began, after its time) sees what was valid at its time and the next later version of
 # each chain, retractions among them; for a live one the second branch finds nothing in its index. The third branch is
-# what says the very same. (A predecessor is looked up as a scalar: as EXISTS it would be hashed over the whole table.)
+# what says the very same. ``related`` stands on the same matter whatever the distance: the same attribute, or an edge
+# of a kind that a person has one of at a time (a home, an employer), because "lives in Curitiba" and "moved to
+# Florianópolis yesterday" are no nearer to a multilingual embedding than two unrelated sentences. (A predecessor is
+# looked up as a scalar: as EXISTS it would be hashed over the whole table.)
 CANDIDATES = text("""
 WITH q AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS q (
-    number integer, entity_key text, text_hash text, embedding vector)
+    number integer, entity_key text, text_hash text, embedding vector, attribute_key text, rel_types text[],
+    targets text[])
 )
 SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.confidence, f.attribute_key, f.value,
-       f.text_hash = decode(q.text_hash, 'hex') AS identical, 1 - (f.embedding <=> q.embedding) AS similarity
+       f.text_hash = decode(q.text_hash, 'hex') AS identical, found.id = ANY (matter.ids) AS related,
+       1 - (f.embedding <=> q.embedding) AS similarity
   FROM q CROSS JOIN LATERAL (
+    SELECT coalesce(array_agg(m.id), '{}') AS ids FROM (
+      (SELECT a.id FROM memory_facts a
+        WHERE a.agent_id = :agent_id AND a.entity_key = q.entity_key AND a.valid_to IS NULL
+          AND a.attribute_key = q.attribute_key LIMIT :k)
+      UNION
+      (SELECT e.id FROM memory_entity_relationships r
+         JOIN memory_relationship_evidence v ON v.relationship_id = r.id JOIN memory_facts e ON e.id = v.fact_id
+        WHERE r.agent_id = :agent_id AND r.source_entity_key = q.entity_key AND r.rel_type = ANY (q.rel_types)
+          AND r.target_entity_key <> ALL (q.targets)
+          AND e.entity_key = q.entity_key AND e.kind = 'fact' AND e.merged_into IS NULL
+          AND (e.valid_to IS NULL OR e.valid_to > CAST(:at AS timestamptz))
+        ORDER BY e.valid_from DESC NULLS LAST LIMIT :k)
+    ) m
+  ) matter CROSS JOIN LATERAL (
+    SELECT unnest(matter.ids) AS id
+    UNION
     (SELECT a.id FROM memory_facts a
       WHERE a.agent_id = :agent_id AND a.entity_key = q.entity_key AND a.valid_to IS NULL
         AND q.embedding IS NOT NULL
@@ -68,7 +89,8 @@ SELECT r.source_entity_key, r.target_entity_key, r.rel_type, r.evidence_fact_id
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A stored fact near a new one. ``similarity`` is a cosine; None where either has no vector."""
+    """A stored fact near a new one. ``similarity`` is a cosine; None where either has no vector. ``related``: about the
+    same matter by its attribute or its edge, however far apart the words are."""
 
     id: UUID
     text: str
@@ -79,6 +101,7 @@ class Candidate:
     attribute_key: str | None
     value: str | None
     identical: bool
+    related: bool
     similarity: float | None
 
     def later_than(self, at: datetime | None) -> bool:
@@ -88,12 +111,16 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: a text of an entity, with its vector where there is one."""
+    """What is looked for: a text of an entity, with its vector where there is one; its attribute, the kinds of its
+    edges that a person has one of at a time, and where those lead: another target is another value."""
 
     number: int
     entity_key: str
     text_hash: bytes
     vector: Vectors | None
+    attribute_key: str | None = None
+    rel_types: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 def find_candidates(
@@ -109,6 +136,9 @@ def find_candidates(
             "entity_key": query.entity_key,
             "text_hash": query.text_hash,
             "embedding": vector_text(query.vector),
+            "attribute_key": query.attribute_key,
+            "rel_types": list(query.rel_types),
+            "targets": list(query.targets),
         }
         for query in queries
     )

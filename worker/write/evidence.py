@@ -17,7 +17,7 @@ from worker.llm.items import ExtractedFact
 from worker.write.links import NameBook
 from worker.write.message import Message
 from worker.write.plans import Extraction, PlannedEdge, Resolution
-from worker.write.relationships import is_identity, normalise_rel_type
+from worker.write.relationships import ONE_AT_A_TIME, is_identity, normalise_rel_type
 from worker.write.wording import Language, ends, guess_language, relation_sentence, says_over
 
 MIRROR_CONFIDENCE = 0.60
@@ -59,6 +59,16 @@ class Drafts:
     dropped: Counter[str] = field(default_factory=Counter)
     mirrors: dict[int, Edge] = field(default_factory=dict)  # mirror facts and the edge that each was made for
     _naming: list[set[str]] = field(default_factory=list)
+
+    def matters(self, index: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Of the edges that the fact holds up, those that its subject has one of at a time: kinds and targets."""
+        key = self.facts[index].entity_key
+        edges = [
+            e
+            for e in self.edges
+            if e.evidence_fact == index and e.source_key == key and e.rel_type in ONE_AT_A_TIME
+        ]
+        return tuple(sorted({e.rel_type for e in edges})), tuple(sorted({e.target_key for e in edges}))
 
     def naming(self, *keys: str) -> list[int]:
         """The facts that name all of ``keys``. Each text is searched once, however many relations ask."""

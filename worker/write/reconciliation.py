@@ -95,9 +95,10 @@ def _find(
     known = {entity.key for entity in resolution.entities if not entity.is_new} | resolution.known_names.keys()
     new = {entity.key for entity in resolution.entities if entity.is_new} - known
     queries = [
-        Query(index, fact.entity_key, text_hash(fact.text), vectors.get(fact.text))
+        Query(index, fact.entity_key, text_hash(fact.text), vectors.get(fact.text), fact.attribute_key, *matters)
         for index, fact in enumerate(drafts.facts)
         if fact.entity_key not in new
+        for matters in [drafts.matters(index)]
     ]
     mirrors = {index: edge for index, edge in drafts.mirrors.items() if not new.intersection(edge[:2])}
     if not queries:

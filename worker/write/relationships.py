@@ -27,6 +27,10 @@ _IDENTITY = (
 )
 IDENTITY = frozenset(_IDENTITY.split())
 
+# Of these a person mostly has one at a time: a new one raises the question what became of the old one. The model
+# answers it; two jobs may both stay.
+ONE_AT_A_TIME = frozenset({"lives_in", "works_at", "married_to", "engaged_to", "partner_of", "studies_at"})
+
 # alias -> type. Only spellings of one relation in one direction; a type that says more ("mother_of") stays.
 _ALIASES: dict[str, str] = {
     alias: rel_type

@@ -80,13 +80,15 @@ def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
 
 
 def near(fact: Draft, candidates: Iterable[Candidate], floor: float) -> list[Candidate]:
-    """The candidates at or above the floor (with a float32's tolerance). An ending is not about other endings."""
+    """The candidates at or above the floor (with a float32's tolerance), and those about the same matter.
+
+    An ending is not about other endings.
+    """
     over = says_over(fact.text)
     return [
         candidate
         for candidate in candidates
-        if candidate.similarity is not None
-        and candidate.similarity >= floor - 1e-6
+        if (candidate.related or (candidate.similarity is not None and candidate.similarity >= floor - 1e-6))
         and not (over and candidate.kind == "retraction")
     ]
 

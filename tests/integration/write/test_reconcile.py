@@ -286,3 +286,15 @@ def test_the_nearest_of_all_facts_are_candidates_not_the_latest(database: Engine
     scene.write("x", [("Ana", "Ana hates tea")], at=day(2), decide=always("UPDATE"))
     assert "Ana likes tea" not in scene.active()
     assert len(scene.active()) == 31
+
+
+def test_another_home_is_a_question_however_far_apart_the_words_are(database: Engine) -> None:
+    """The floor is about words; an edge of a kind that one has one of at a time is about the matter."""
+    scene = Scene(database, {"mora": "home", "mudou": "far", "gosta": "taste"}, Curitiba="place", Recife="place")
+    lives = [("Ana", "lives_in", "Curitiba")]
+    scene.write("x", [("Ana", "Ana mora em Curitiba"), ("Ana", "Ana gosta de chá")], lives, at=day(1))
+    moved = [("Ana", "lives_in", "Recife")]
+    written = scene.write("x", [("Ana", "Ana mudou para Recife")], moved, at=day(2), decide=always("UPDATE"))
+    assert [fact.text for fact in written.plan.facts if fact.action == "UPDATE"] == ["Ana mudou para Recife"]
+    assert scene.active() == {"Ana gosta de chá", "Ana mudou para Recife"}
+    assert scene.edges() == {("person:ana", "lives_in", "place:recife")}
