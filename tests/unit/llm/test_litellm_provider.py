@@ -187,7 +187,7 @@ def test_a_cut_off_reply_is_marked(model: ScriptedModel, provider: LiteLLMProvid
     assert ask(provider).truncated
 
 
-def test_CHR_02_nul_and_lone_surrogates_are_cleaned_both_ways(model: ScriptedModel, provider: LiteLLMProvider) -> None:
+def test_chr_02_nul_and_lone_surrogates_are_cleaned_both_ways(model: ScriptedModel, provider: LiteLLMProvider) -> None:
     model.on("emotion", '{"emotion": "x\x00"}')
     text = provider.complete("emotion", "s\x00", {"message": "olha \ud83d <|endoftext|>\x00 ok"}).text
     assert text == '{"emotion": "x"}'

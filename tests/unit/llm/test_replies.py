@@ -68,7 +68,7 @@ def test_a_whole_reply_is_read_without_repairs() -> None:
     assert ParsedExtraction.model_validate_json(parsed.model_dump_json()) == parsed
 
 
-def test_JSN_01_a_cut_reply_keeps_its_whole_items_and_drops_the_half_one() -> None:
+def test_jsn_01_a_cut_reply_keeps_its_whole_items_and_drops_the_half_one() -> None:
     reply = (
         '```json\n{"entities":[{"name":"Bruna","type":"person"}],"facts":[{"subject":"Bruna",'
         '"text":"Bruna mora em Maceió","action":"NEW"},{"subject":"Bru'
@@ -80,7 +80,7 @@ def test_JSN_01_a_cut_reply_keeps_its_whole_items_and_drops_the_half_one() -> No
 
 
 @pytest.mark.parametrize("cut", range(30, 150, 7))
-def test_JSN_01_no_half_sentence_ever_becomes_a_fact(cut: int) -> None:
+def test_jsn_01_no_half_sentence_ever_becomes_a_fact(cut: int) -> None:
     whole = json.dumps({"facts": [FACT, OTHER]}, ensure_ascii=False)
     first_ends = whole.index("}") + 1
     if cut < first_ends:
@@ -89,7 +89,7 @@ def test_JSN_01_no_half_sentence_ever_becomes_a_fact(cut: int) -> None:
         assert texts(extract(whole[:cut])) == ["Bruna mora em Maceió", "Léo é primo da Bruna"][: whole[:cut].count("}")]
 
 
-def test_JSN_01_a_cut_profile_map_and_a_cut_list_of_strings_lose_the_half_string() -> None:
+def test_jsn_01_a_cut_profile_map_and_a_cut_list_of_strings_lose_the_half_string() -> None:
     parsed = extract('{"facts": ["Bruna mora em Maceió", "Bruna tem um ga')
     assert texts(parsed) == ["Bruna mora em Maceió"]
     parsed = extract(
@@ -98,14 +98,14 @@ def test_JSN_01_a_cut_profile_map_and_a_cut_list_of_strings_lose_the_half_string
     assert [profile.name for profile in parsed.profiles] == ["Bruna"]
 
 
-def test_JSN_02_backticks_inside_a_string_stay() -> None:
+def test_jsn_02_backticks_inside_a_string_stay() -> None:
     reply = '```json\n{"facts":[{"subject":"Bruna","text":"Bruna usa ```pip install x``` no CI","action":"NEW"}]}\n```'
     parsed = extract(reply)
     assert texts(parsed) == ["Bruna usa ```pip install x``` no CI"]
     assert parsed.repairs == {"fence_removed": 1}
 
 
-def test_JSN_02_a_fence_inside_a_string_of_an_unfenced_reply() -> None:
+def test_jsn_02_a_fence_inside_a_string_of_an_unfenced_reply() -> None:
     assert texts(extract({"facts": [{"subject": "B", "text": 'B sent ```json {"a": 1}``` to C'}]})) == [
         'B sent ```json {"a": 1}``` to C'
     ]
@@ -128,7 +128,7 @@ def test_prose_fences_and_reasoning_around_the_json_are_dropped(frame: str) -> N
     assert texts(parsed) == ["Bruna mora em Maceió"]
 
 
-def test_JSN_05_strings_and_keys_and_other_names_where_fact_objects_should_be() -> None:
+def test_jsn_05_strings_and_keys_and_other_names_where_fact_objects_should_be() -> None:
     parsed = extract('{"facts":["Bruna mora em Maceió",{"Bruna tem um gato":""},{"fact":"Bruna nada"}]}')
     assert texts(parsed) == ["Bruna mora em Maceió", "Bruna tem um gato", "Bruna nada"]
     assert {fact.subject for fact in parsed.facts} == {"Bruna"}
@@ -149,15 +149,15 @@ def test_JSN_05_strings_and_keys_and_other_names_where_fact_objects_should_be() 
         '{"entities": {"type": "array"}, "facts": {"type": "array"}, "emotion": {"type": "object"}}',
     ],
 )
-def test_JSN_06_a_schema_echo_is_a_failure_and_not_zero_facts(echo: str) -> None:
+def test_jsn_06_a_schema_echo_is_a_failure_and_not_zero_facts(echo: str) -> None:
     assert refused(echo) == "schema_echo"
 
 
-def test_JSN_06_data_under_properties_is_data() -> None:
+def test_jsn_06_data_under_properties_is_data() -> None:
     assert texts(extract({"type": "object", "properties": {"facts": [FACT]}})) == ["Bruna mora em Maceió"]
 
 
-def test_JSN_08_a_list_at_the_top_is_unwrapped() -> None:
+def test_jsn_08_a_list_at_the_top_is_unwrapped() -> None:
     parsed = extract([{"facts": [FACT]}])
     assert texts(parsed) == ["Bruna mora em Maceió"]
     assert parsed.repairs == {"list_at_top": 1}
@@ -184,7 +184,7 @@ def test_both_facts_are_found_whatever_the_whole_looks_like(reply: Any) -> None:
     assert texts(extract(reply)) == [FACT["text"], OTHER["text"]]
 
 
-def test_JSN_11_degenerate_texts_are_rejected_with_their_reasons() -> None:
+def test_jsn_11_degenerate_texts_are_rejected_with_their_reasons() -> None:
     reply = {"facts": [{**FACT, "text": text} for text in ("...", "-", "", "  ", "N/A", "…", None, "\u200b")]}
     parsed = extract(reply)
     assert parsed.facts == []
@@ -194,7 +194,7 @@ def test_JSN_11_degenerate_texts_are_rejected_with_their_reasons() -> None:
     ]  # fmt: skip
 
 
-def test_LOS_06_a_rejected_fact_shifts_nothing() -> None:
+def test_los_06_a_rejected_fact_shifts_nothing() -> None:
     reply = {
         "facts": [
             {"subject": "Bruna", "text": "...", "confidence": 0.1},
@@ -213,7 +213,7 @@ def test_LOS_06_a_rejected_fact_shifts_nothing() -> None:
 @pytest.mark.parametrize(
     "reply", ["Claro! Anotado.", "", "   ", "null", "42", '"Anotado"', "I am sorry {name}.", "[note]", "{"]
 )
-def test_LOS_04_no_json_is_a_failure(reply: str) -> None:
+def test_los_04_no_json_is_a_failure(reply: str) -> None:
     assert refused(reply) in ("no_json", "wrong_shape", "cut_empty")
 
 
@@ -243,7 +243,7 @@ def test_a_quote_too_many_costs_neither_its_neighbour_nor_its_own_sentence() -> 
     assert not any("subject" in text for text in texts(parsed))
 
 
-def test_CHR_02_nul_and_lone_surrogates_never_come_through() -> None:
+def test_chr_02_nul_and_lone_surrogates_never_come_through() -> None:
     parsed = extract(
         '{"facts": [{"subject": "Bru\\u0000na", "text": "Bruna diz \\ud83d <|endoftext|> \\ud83d\\ude00 oi"}]}'
     )

@@ -42,12 +42,12 @@ def resolve(reply: Any, candidates: dict[int, list[int]] | None = None) -> Parse
         ('{"decisions": [{"fact_number": 1, "action": "Merge ", "existing_number": 1}]}', "ADD", None),
     ],
 )
-def test_JSN_10_drifting_actions(reply: str, action: str, existing_number: int | None) -> None:
+def test_jsn_10_drifting_actions(reply: str, action: str, existing_number: int | None) -> None:
     (decision,) = decide(reply).decisions
     assert (decision.action, decision.existing_number) == (action, existing_number)
 
 
-def test_JSN_10_an_unknown_action_is_counted() -> None:
+def test_jsn_10_an_unknown_action_is_counted() -> None:
     assert decide('{"decision":"MERGE"}').repairs["unknown_action"] == 1
 
 

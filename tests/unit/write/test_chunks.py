@@ -59,7 +59,7 @@ def test_headings_open_a_chunk() -> None:
     assert [part.split("\n")[0] for part in parts] == ["# One", "# Two", "# Three"]
 
 
-def test_SIZ_01_a_fact_in_the_middle_of_60_kb_is_found() -> None:
+def test_siz_01_a_fact_in_the_middle_of_60_kb_is_found() -> None:
     model = Answers().on("informed_extraction", told)
     said = diary(60_000, p50="Adotei o gato Nilo.")
     plan = run(said, model)
@@ -71,7 +71,7 @@ def test_SIZ_01_a_fact_in_the_middle_of_60_kb_is_found() -> None:
     assert len(embedding_text(message(said))) <= 1500
 
 
-def test_LOS_05_a_chunk_whose_reply_is_cut_off_is_split_and_the_others_are_kept() -> None:
+def test_los_05_a_chunk_whose_reply_is_cut_off_is_split_and_the_others_are_kept() -> None:
     said = diary(40_000, p5="Nilo come peixe.", p45="Nilo é preto.", p55="Nilo dorme muito.", p95="Nilo caça.")
 
     def answer(payload: Any) -> Any:
@@ -92,7 +92,7 @@ def test_LOS_05_a_chunk_whose_reply_is_cut_off_is_split_and_the_others_are_kept(
     assert plan.chunks == 8
 
 
-def test_LOS_05_splitting_has_a_floor() -> None:
+def test_los_05_splitting_has_a_floor() -> None:
     def answer(payload: Any) -> Any:
         return Completion(json.dumps(told(payload))[:-40] + '{"su', truncated=True)
 

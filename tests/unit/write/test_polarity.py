@@ -78,7 +78,7 @@ def test_two_negated_clauses_do_not_cancel_each_other() -> None:
         ("Loja Centro 0001 abriu", "Loja Centro 0002 abriu"),
     ],
 )
-def test_NEG_02_never_the_same_claim(a: str, b: str) -> None:
+def test_neg_02_never_the_same_claim(a: str, b: str) -> None:
     assert not same_claim_possible(a, b)
     assert not same_claim_possible(b, a)
 
