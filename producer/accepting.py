@@ -10,8 +10,9 @@ from uuid import UUID
 
 import psycopg
 
-from producer.contract import RecordEnvelope, event_id_for
+from producer.contract import RecordEnvelope, WriteRequest, event_id_for
 from producer.queues import Lane
+from producer.secrets import mask, redacts_events
 
 ACCEPT = "SELECT event_id, outcome FROM accept_events(%s::jsonb) ORDER BY ordinal"
 
@@ -21,6 +22,9 @@ FINISHED = """
 SELECT e.id, o.status FROM unnest(%s::uuid[]) AS e (id) CROSS JOIN LATERAL event_outcome(e.id) o
  WHERE o.state IN ('done', 'parked')
 """
+
+# Invariant: reads the events that are named, by primary key.
+STORED_TEXTS = "SELECT id, message FROM memory_events WHERE id = ANY (%s) AND agent_id = ANY (%s)"
 
 IS_ACCEPTED = """
 SELECT CASE WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = %(event)s) THEN 'accepted'
@@ -44,13 +48,43 @@ def envelope(request: Any, lane: Lane = Lane.LIVE) -> RecordEnvelope:
 
 
 def accept(connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope]) -> list[Acceptance]:
-    """Record ``envelopes`` in the caller's transaction, in order. They are accepted once it commits."""
-    rows = connection.execute(ACCEPT, [json.dumps([_row(item) for item in envelopes], ensure_ascii=False)]).fetchall()
-    return [Acceptance(event_id, outcome) for event_id, outcome in rows]
+    """Record ``envelopes`` in the caller's transaction, in order. They are accepted once it commits.
+
+    With MANDUA_REDACT_EVENTS=1 their secrets are masked first, so that none of them is ever stored.
+    """
+    masked = redacts_events()
+    batch = [_row(_masked(item.request) if masked else item.request, item) for item in envelopes]
+    rows = connection.execute(ACCEPT, [json.dumps(batch, ensure_ascii=False)]).fetchall()
+    done = [Acceptance(event_id, outcome) for event_id, outcome in rows]
+    if any(item.outcome == "conflict" for item in done):
+        return _same_but_for_masks(connection, envelopes, done, masked=masked)
+    return done
 
 
-def _row(item: RecordEnvelope) -> dict[str, Any]:
-    request = item.request
+def _masked(request: WriteRequest) -> WriteRequest:
+    recent = tuple(mask(text).text for text in request.recent_messages)
+    return request.model_copy(update={"message": mask(request.message).text, "recent_messages": recent})
+
+
+def _same_but_for_masks(
+    connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope], done: list[Acceptance], *, masked: bool
+) -> list[Acceptance]:
+    """``done`` with a conflict made a duplicate where only the masks differ: the setting was changed in between."""
+    clashing = [item for item, acceptance in zip(envelopes, done, strict=True) if acceptance.outcome == "conflict"]
+    names = [item.event_id for item in clashing], [item.request.agent_id for item in clashing]
+    stored = dict(connection.execute(STORED_TEXTS, list(names)).fetchall())
+
+    def judged(item: RecordEnvelope, acceptance: Acceptance) -> Acceptance:
+        kept = stored.get(item.event_id)
+        if acceptance.outcome != "conflict" or kept is None:
+            return acceptance
+        same = (mask(kept).text if masked else kept) == mask(item.request.message).text
+        return Acceptance(acceptance.event_id, "duplicate") if same else acceptance
+
+    return [judged(item, acceptance) for item, acceptance in zip(envelopes, done, strict=True)]
+
+
+def _row(request: WriteRequest, item: RecordEnvelope) -> dict[str, Any]:
     known = request.occurred_at if request.occurred_at != "unknown" else None
     offset = known.utcoffset() if known is not None else None
     return {

@@ -166,4 +166,17 @@ def _show_result(result: WriteResult, as_json: bool, *, verbose: bool, dry_run: 
     for item in result.rejected:
         console.show(f"  x {item.stage}: {item.kind} not stored ({item.reason})")
     for step in result.pipeline.steps if verbose and result.pipeline else ():
-        console.show(f"  {step.name} ({step.duration_ms:.0f} ms): {json.dumps(step.data, ensure_ascii=False)}")
+        plain = {name: value for name, value in step.data.items() if name != "prompts"}
+        console.show(f"  {step.name} ({step.duration_ms:.0f} ms): {json.dumps(plain, ensure_ascii=False)}")
+        for prompt in step.data.get("prompts", ()):
+            _show_prompt(prompt)
+
+
+def _show_prompt(prompt: dict[str, Any]) -> None:
+    """A prompt as a dry run sent it, with its estimated tokens by part."""
+    parts = ", ".join(f"{part} {count}" for part, count in prompt["tokens"].items() if part != "total")
+    console.show(f"\nprompt of {prompt['task']}, about {prompt['tokens']['total']} tokens ({parts})")
+    console.show(f"--- system\n{prompt['system']}")
+    if prompt["instructions"]:
+        console.show(f"--- instructions of this deployment\n{prompt['instructions']}")
+    console.show(f"--- user\n{json.dumps(prompt['user'], ensure_ascii=False, indent=2)}")

@@ -40,6 +40,7 @@ class LiteLLMProvider:
         *,
         schema: Mapping[str, Any] | None = None,
         timeout: float = 30.0,
+        max_tokens: int | None = None,
     ) -> Completion:
         """Answer as the protocol says. A reply that was cut off is returned with ``truncated``; a refused one raises
         ModelError(REFUSED), an empty one ModelError(BAD_REPLY, empty)."""
@@ -56,27 +57,34 @@ class LiteLLMProvider:
             end = time.monotonic() + timeout
             response_format = self._response_format(model, task, schema, timeout)
             try:
-                response = self._call(model, messages, response_format, end)
+                response = self._call(model, messages, response_format, end, max_tokens)
             except Exception as error:
                 if response_format is None or not _dislikes_format(error):
                     raise
                 # Some servers refuse a format that they are said to know. Asked plainly, now and from now on.
                 with self._lock:
                     self._plain.add(model)
-                response = self._call(model, messages, None, end)
+                response = self._call(model, messages, None, end, max_tokens)
             return _completion(response, model)
         except Exception as error:
             raise model_error(error) from None
 
     def _call(
-        self, model: str, messages: list[dict[str, str]], response_format: dict[str, Any] | None, end: float
+        self,
+        model: str,
+        messages: list[dict[str, str]],
+        response_format: dict[str, Any] | None,
+        end: float,
+        max_tokens: int | None,
     ) -> Any:
         litellm = litellm_module()
         left = end - time.monotonic()
         # The client's own limits hold for each step. They are part of the key under which litellm keeps its clients:
         # whole seconds, or each call would make a client of its own.
         per_read = max(1, math.ceil(left))
-        extra = {} if response_format is None else {"response_format": response_format}
+        extra: dict[str, Any] = {} if response_format is None else {"response_format": response_format}
+        if max_tokens is not None:
+            extra["max_tokens"] = max_tokens
         return call_within(
             left,
             lambda: litellm.completion(

@@ -70,9 +70,11 @@ class LLMProvider(Protocol):
         *,
         schema: Mapping[str, Any] | None = None,
         timeout: float = 30.0,
+        max_tokens: int | None = None,
     ) -> Completion:
         """Answer ``payload`` (it goes as JSON, with its ``task``, into the user turn) under ``system``.
 
-        ``timeout`` is the total deadline of the call in seconds. Raises ModelError, nothing else.
+        ``timeout`` is the total deadline of the call in seconds. ``max_tokens`` bounds the reply; without it the
+        provider's own limit holds. It is only passed where it is set. Raises ModelError, nothing else.
         """
         ...

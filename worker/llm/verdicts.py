@@ -24,6 +24,7 @@ from worker.llm.items import (
     Reject,
     ResolutionChoice,
 )
+from worker.llm.prompts import holds_canary
 from worker.llm.provider import Cause, ModelError
 from worker.llm.reply_json import Reply, read_json
 
@@ -285,7 +286,8 @@ def _same(item: Mapping[str, Any]) -> bool:
 
 
 def _reason(item: Mapping[str, Any]) -> str:
-    return coerce.one_line(coerce.first_of(item, "reason", "reasoning", "explanation")) or ""
+    reason = coerce.one_line(coerce.first_of(item, "reason", "reasoning", "explanation")) or ""
+    return "" if holds_canary(reason) else reason  # copied from the prompt's example, so it explains nothing
 
 
 def _refuse_unanswered(answers: Mapping[int, _Numbered], asked: Mapping[int, Any]) -> None:

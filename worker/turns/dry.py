@@ -29,10 +29,12 @@ def dry_run(run_id: UUID) -> None:
         return
     message = message_of_request(WriteRequest.model_validate(request), run_id)
     calls = Calls(language_model(), embedding_model(), timeout=message.config.extraction_timeout_sec)
+    calls.prompts = [] if message.verbose else None
     begun = time.perf_counter()
     try:
         extraction = extract_without_waiting(message, read_session, calls)
-        result = dry_result(message, extraction, calls.usage, round((time.perf_counter() - begun) * 1000, 3))
+        took = round((time.perf_counter() - begun) * 1000, 3)
+        result = dry_result(message, extraction, calls.usage, took, calls.prompts)
     except ModelError as error:
         result = WriteResult(status="failed", success=False, error=f"extract: {error.cause.value}")
     with autocommit() as connection:

@@ -7,6 +7,7 @@ message, and reuses a reply that was stored before a crash, so that a retry asks
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -16,15 +17,20 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from worker.embedding.provider import EmbeddingProvider, Vectors
-from worker.llm.prompts import prompt
+from worker.llm.prompts import prompt, version_of
 from worker.llm.provider import Cause, Completion, LLMProvider, ModelError
 from worker.llm.schemas import SCHEMAS
+from worker.write.tokens import SentPrompt
 
 T = TypeVar("T")
 
 
 class CallUsage(BaseModel):
-    """What the calls of a run have cost so far. ``wasted_*`` were paid twice because a worker died."""
+    """What the calls of a run have cost so far. ``wasted_*`` were paid twice because a worker died.
+
+    ``prompts`` says which version of its prompt each task was asked with, and a hash of the deployment's instructions;
+    a run keeps it, so that results can be traced to a prompt.
+    """
 
     calls: int = 0
     embedding_calls: int = 0
@@ -35,6 +41,7 @@ class CallUsage(BaseModel):
     cost_usd: float | None = None
     unpriced: bool = False
     by_task: dict[str, int] = Field(default_factory=dict)
+    prompts: dict[str, str] = Field(default_factory=dict)
 
     def add(self, task: str, completion: Completion, *, wasted: bool) -> None:
         """Count one answered call; ``wasted`` says that the same call was sent before and its reply was lost."""
@@ -151,23 +158,39 @@ class Calls:
         self.timeout = timeout
         self.vectors = vectors or VectorCache()
         self.usage = usage or CallUsage()
+        self.prompts: list[SentPrompt] | None = None  # set to [] to keep what is sent, for a dry run's trace
         self.without_embeddings = False  # set where nothing can wait (in-process) and the embeddings do not answer
 
     def ask(
-        self, task: str, payload: Mapping[str, Any], parse: Callable[[Completion], T], *, instructions: str = ""
+        self,
+        task: str,
+        payload: Mapping[str, Any],
+        parse: Callable[[Completion], T],
+        *,
+        instructions: str = "",
+        max_tokens: int | None = None,
     ) -> T:
         """One model call for ``task``, parsed by ``parse``.
 
-        ``instructions`` are the deployer's own, set at a fixed place behind the prompt. A reply that ``parse`` refuses
-        is counted (it was paid) and not kept. Raises ModelError.
+        ``instructions`` are the deployer's own, set at a fixed place behind the prompt. ``max_tokens`` allows the reply
+        more than the provider's own limit. A reply that ``parse`` refuses is counted (it was paid) and not kept.
+        Raises ModelError.
         """
-        system = prompt(task).text + (f"\n\nInstructions of this deployment:\n{instructions}" if instructions else "")
-        key = _call_key(task, system, payload)
+        text = prompt(task).text
+        system = text + (f"\n\nInstructions of this deployment:\n{instructions}" if instructions else "")
+        with self._lock:
+            self.usage.prompts[task] = version_of(task, instructions)
+            if self.prompts is not None:
+                self.prompts.append(SentPrompt(task, text, instructions, payload))
+        larger = {} if max_tokens is None else {"max_tokens": max_tokens}
+        if larger and not _takes_max_tokens(self._llm):
+            raise ModelError(Cause.INVALID_REQUEST, "no_max_tokens")
+        key = _call_key(task, system, payload if max_tokens is None else {**payload, "max_tokens": max_tokens})
         kept = self._ledger.stored(key)
         if kept is not None:
             return parse(Completion(text=kept))
         repeated = self._ledger.announce(key)
-        completion = self._llm.complete(task, system, payload, schema=SCHEMAS.get(task), timeout=self.timeout)
+        completion = self._llm.complete(task, system, payload, schema=SCHEMAS.get(task), timeout=self.timeout, **larger)
         with self._lock:
             self.usage.add(task, completion, wasted=repeated)
         parsed = parse(completion)
@@ -193,6 +216,12 @@ class Calls:
                 self.usage.embedding_calls += 1
                 self.vectors.add(missing, matrix)
         return self.vectors
+
+
+def _takes_max_tokens(llm: LLMProvider) -> bool:
+    # A provider from outside may know no such bound: then a longer reply is nothing that it can be asked for.
+    parameters = inspect.signature(llm.complete).parameters.values()
+    return any(item.name == "max_tokens" or item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters)
 
 
 def _call_key(task: str, system: str, payload: Mapping[str, Any]) -> str:

@@ -6,7 +6,6 @@ cost by what the message names, never by how much is stored.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from worker.embedding.provider import Vectors
 from worker.write.calls import Calls, EmbeddingError
 from worker.write.message import Message
 from worker.write.names import entity_key, fold, mentions, word_grams
+from worker.write.tokens import estimated_tokens
 
 MAX_ALIASES_SHOWN = 6
 # Words of a name looked up in one go; a long text is looked up with shorter ones, or its grams would be a book.
@@ -98,16 +98,6 @@ class Context:
     def keys(self) -> list[str]:
         """The keys of all named entities, the speaker's first."""
         return [entity.key for entity in self.entities]
-
-
-def estimated_tokens(value: object) -> int:
-    """Tokens of ``value`` as JSON, estimated from above: UTF-8 bytes / 3, rounded up.
-
-    No tokenizer, because each model has its own and most download their vocabulary. English has 4 bytes a token,
-    Portuguese 3.5, Chinese and Japanese 3 to 4, so that the budget is kept with all of them.
-    """
-    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return -(-len(written.encode("utf-8", "replace")) // 3)
 
 
 def known_context(message: Message, read: ReadSession, calls: Calls, *, embed_as: str) -> Context:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from producer.contract import MemoryConfig, PipelineTrace, WriteRequest, WriteResult
 from producer.queues import Stage
+from producer.secrets import mask, redacts_events
 from worker.db import ReadSession
 from worker.embedding.provider import EmbeddingProvider
 from worker.llm.provider import LLMProvider, ModelError
@@ -79,7 +80,9 @@ def run_write_pipeline(
         return WriteResult(status="empty").model_dump()
     prepared = _message(request, config)
     calls = Calls(llm, embeddings, timeout=config.extraction_timeout_sec)
-    if not dry_run:
+    if dry_run:
+        calls.prompts = [] if prepared.verbose else None
+    else:
         _record(session, prepared)
     result = _run(session, prepared, calls, dry_run=dry_run)
     if trace is not None and result.pipeline is not None:
@@ -99,7 +102,7 @@ def _run(session: Session, message: Message, calls: Calls, *, dry_run: bool) -> 
             if plans.extraction is not None and (plans.extraction.empty or dry_run):
                 break
         if dry_run and plans.extraction is not None:
-            return dry_result(message, plans.extraction, calls.usage, timings[Stage.EXTRACT.value])
+            return dry_result(message, plans.extraction, calls.usage, timings[Stage.EXTRACT.value], calls.prompts)
         stage = Stage.UPSERT
         with session.begin_nested():
             applied = upsert(session, message, *plans.ready(), calls.vectors)
@@ -159,7 +162,8 @@ def _record(session: Session, message: Message) -> None:
     session.execute(
         text(RECORD),
         {
-            "id": message.event_id, "agent": message.agent_id, "speaker": message.speaker, "message": message.text,
+            "id": message.event_id, "agent": message.agent_id, "speaker": message.speaker,
+            "message": mask(message.text).text if redacts_events() else message.text,
             "source": message.source, "session": message.session_id, "occurred_at": message.occurred_at,
             "offset": round(offset.total_seconds() / 60) if offset is not None else None,
         },

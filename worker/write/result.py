@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from worker.write.applied import Applied
 from worker.write.calls import CallUsage
 from worker.write.message import Message
 from worker.write.plans import Extraction, Reconciliation, Resolution
+from worker.write.tokens import SentPrompt
 
 
 def status_of(extraction: Extraction, degradations: list[Degradation]) -> Status:
@@ -67,8 +68,21 @@ def build_result(
     )
 
 
-def dry_result(message: Message, extraction: Extraction, usage: CallUsage, duration_ms: float) -> WriteResult:
-    """What a dry run answers: the facts that would be extracted, and what finding them cost. Nothing has an id."""
+def dry_result(
+    message: Message,
+    extraction: Extraction,
+    usage: CallUsage,
+    duration_ms: float,
+    prompts: Sequence[SentPrompt] | None = None,
+) -> WriteResult:
+    """What a dry run answers: the facts that would be extracted, and what finding them cost. Nothing has an id.
+
+    ``prompts`` go into the trace as they were sent, with their tokens by part: only a dry run has them, because it is
+    answered to who wrote the message and kept nowhere.
+    """
+    steps = _extraction_steps(extraction) if message.verbose else []
+    if steps and prompts is not None:
+        steps[0].data["prompts"] = [prompt.shown() for prompt in prompts]
     return WriteResult(
         status=status_of(extraction, extraction.degradations),
         facts_added=[
@@ -87,7 +101,7 @@ def dry_result(message: Message, extraction: Extraction, usage: CallUsage, durat
         repairs=extraction.repairs,
         **spending(usage),
         duration_ms=duration_ms,
-        pipeline=PipelineTrace(steps=_extraction_steps(extraction)) if message.verbose else None,
+        pipeline=PipelineTrace(steps=steps) if message.verbose else None,
     )
 
 
@@ -171,5 +185,3 @@ def _extraction_steps(extraction: Extraction) -> list[Any]:
 
 def _tokens(spent_in: int, spent_out: int) -> TokenUsage:
     return TokenUsage(input_tokens=spent_in, output_tokens=spent_out, total_tokens=spent_in + spent_out)
-
-

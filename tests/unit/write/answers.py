@@ -33,6 +33,7 @@ class Answers:
         self._queue: defaultdict[str, deque[Any]] = defaultdict(deque)
         self._lock = threading.Lock()
         self.calls: list[tuple[str, dict[str, Any], str]] = []
+        self.bounds: list[int | None] = []  # the max_tokens of each call
 
     def on(self, task: str, reply: Any) -> Answers:
         self._on[task] = reply
@@ -56,9 +57,11 @@ class Answers:
         *,
         schema: Mapping[str, Any] | None = None,  # noqa: ARG002
         timeout: float = 30.0,  # noqa: ARG002
+        max_tokens: int | None = None,
     ) -> Completion:
         with self._lock:
             self.calls.append((task, json.loads(json.dumps(payload)), system))
+            self.bounds.append(max_tokens)
             reply = self._queue[task].popleft() if self._queue[task] else self._on.get(task, EMPTY)
         if callable(reply):
             reply = reply(payload)

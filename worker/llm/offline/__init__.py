@@ -51,6 +51,7 @@ class OfflineProvider:
         *,
         schema: Mapping[str, Any] | None = None,  # noqa: ARG002 - the shapes are the contract's already
         timeout: float = 30.0,  # noqa: ARG002 - it answers in milliseconds
+        max_tokens: int | None = None,  # noqa: ARG002 - its replies are never cut
     ) -> Completion:
         """Answer ``task`` from ``payload`` alone. An unknown task is an invalid request."""
         place = _TASKS.get(task)

@@ -7,6 +7,7 @@ names (``CANARY``); what a model copies from an example is thereby recognised wh
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -47,3 +48,25 @@ def prompt(task: str) -> Prompt:
         raise KeyError(task)
     text = (files(__name__) / f"{task}.md").read_text(encoding="utf-8").strip()
     return Prompt(text, hashlib.sha256(text.encode("utf-8")).hexdigest()[:12])
+
+
+def version_of(task: str, instructions: str = "") -> str:
+    """The version of a task's prompt and, where a deployment adds ``instructions``, a short hash of them behind "/"."""
+    return prompt(task).version + (f"/{instructions_hash(instructions)}" if instructions else "")
+
+
+def instructions_hash(instructions: str) -> str:
+    """A short hash of a deployment's own instructions."""
+    return hashlib.blake2b(instructions.encode("utf-8", "replace"), digest_size=4).hexdigest()
+
+
+def holds_canary(text: str, given: str = "") -> bool:
+    """Whether ``text`` has a name of the examples that ``given`` (what the model was shown of the memory) does not."""
+    return any(pattern.search(text) and not pattern.search(given) for pattern in _canary_patterns())
+
+
+@cache
+def _canary_patterns() -> tuple[re.Pattern[str], ...]:
+    # Boundaries are ASCII (in Chinese nothing stands around a name), and a space may be anything ("vantrell_oyx").
+    spelled = (r"[\W_]+".join(map(re.escape, name.split())) for name in CANARIES)
+    return tuple(re.compile(rf"(?<![A-Za-z0-9]){name}(?![A-Za-z0-9])", re.I) for name in spelled)

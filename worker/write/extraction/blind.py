@@ -4,76 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 from worker.llm.items import Emotion, ParsedExtraction
 from worker.llm.provider import Cause, Completion, ModelError
-from worker.llm.replies import parse_emotion, parse_extraction
+from worker.llm.replies import parse_emotion
 from worker.write.calls import Calls
-from worker.write.extraction.informed import CutReply, Part
+from worker.write.extraction.informed import CutReply, Part, asked
 from worker.write.extraction.reading import Reading
 from worker.write.message import Message
 
 TASKS = ("entity_scan", "fact_extraction", "relation_extraction")
 # Waiting helps against these; giving the relations up for good would not be honest.
 TRANSIENT = frozenset({Cause.RATE_LIMITED, Cause.PROVIDER_ERROR, Cause.MODEL_UNAVAILABLE})
-T = TypeVar("T")
 
 
 def extract_blind(
-    message: Message,
-    part: Part,
-    calls: Calls,
-    *,
-    instructions: str = "",
-    salvage: bool = False,
-    with_emotion: bool = True,
+    message: Message, part: Part, calls: Calls, *, instructions: str = "", salvage: bool = False
 ) -> Reading:
-    """What the four calls read in ``part``, with the same items as informed extraction but for profiles.
+    """What the three tasks read in ``part``: the same items as informed extraction, without profiles and emotion.
 
     Facts are what counts: a failure of entities or facts raises ModelError, a failure of the relations for good is a
-    degradation, and the emotion is never critical. ``salvage`` as in ``extract_informed``.
+    degradation. ``salvage`` as in ``asked``.
     """
     reading = Reading()
 
     def ask(task: str, **extra: Any) -> ParsedExtraction:
-        cut = False
-
-        def parse(completion: Completion) -> ParsedExtraction:
-            nonlocal cut
-            cut = completion.truncated
-            if cut and not salvage:
-                raise CutReply
-            return parse_extraction(completion.text, message.speaker)
-
-        parsed = calls.ask(task, part.payload(message, **extra), parse, instructions=instructions)
-        if cut:
-            reading.degrade("complete items of a cut-off reply", "cut_off")
-        return parsed
+        return asked(
+            task,
+            part.payload(message, **extra),
+            message.speaker,
+            calls,
+            reading,
+            instructions=instructions,
+            salvage=salvage,
+        )
 
     scanned = ask("entity_scan")
     reading.take(scanned)
     entities = [entity.model_dump() for entity in scanned.entities]
-    names = {entity.name for entity in scanned.entities}
-
-    def relations() -> ParsedExtraction:
-        first = ask("relation_extraction", entities=entities)
-        if first.relations or len(names) < 2:
-            return first
-        reading.relation_retry_triggered = True
-        # Another payload than the first, or a stored reply of the first would answer it.
-        return ask("relation_extraction", entities=entities, attempt=2)
-
-    with ThreadPoolExecutor(max_workers=3, thread_name_prefix="blind") as pool:
+    with ThreadPoolExecutor(max_workers=2, thread_name_prefix="blind") as pool:
         facts = pool.submit(ask, "fact_extraction", entities=entities)
-        edges = pool.submit(relations)
-        mood = pool.submit(_emotion, part, calls) if with_emotion else None
+        edges = pool.submit(_relations, ask, entities, reading)
     reading.take(facts.result())
     if (found := _unless_final(edges, reading)) is not None:
         reading.take(found)
-    if mood is not None:
-        reading.emotion = mood.result()
     return reading
+
+
+def _relations(
+    ask: Callable[..., ParsedExtraction], entities: list[dict[str, Any]], reading: Reading
+) -> ParsedExtraction:
+    """The relations, asked for once more where two names are there and none came back (behaviour: 4)."""
+    first = ask("relation_extraction", entities=entities)
+    if first.relations or len({entity["name"] for entity in entities}) < 2:
+        return first
+    reading.relation_retry_triggered = True
+    # Another payload than the first, or a stored reply of the first would answer it.
+    return ask("relation_extraction", entities=entities, attempt=2)
 
 
 def _unless_final(edges: Future[ParsedExtraction], reading: Reading) -> ParsedExtraction | None:
@@ -88,9 +76,10 @@ def _unless_final(edges: Future[ParsedExtraction], reading: Reading) -> ParsedEx
         return None
 
 
-def _emotion(part: Part, calls: Calls) -> Emotion | None:
+def emotion_of(text: str, calls: Calls) -> Emotion | None:
+    """The emotion of ``text``, by a call of its own; None where it fails, for it is never critical (behaviour: 2)."""
     parse: Callable[[Completion], Emotion] = lambda completion: parse_emotion(completion.text)  # noqa: E731
     try:
-        return calls.ask("emotion", {"message": part.text}, parse)
+        return calls.ask("emotion", {"message": text}, parse)
     except ModelError:
-        return None  # not critical: neutral (behaviour: 2)
+        return None

@@ -14,6 +14,11 @@ from worker.write.extraction.reading import Reading
 from worker.write.message import Message
 
 TASK = "informed_extraction"
+# Room for the reply to a text that is not divided any more, where the provider's own limit had cut it off.
+LARGER_REPLY_TOKENS = 4096
+LARGEST_REPLY_TOKENS = 16_384
+# Of these the first reply's complete items are better than nothing; for the others waiting helps.
+_NO_LARGER_REPLY = frozenset({Cause.BAD_REPLY, Cause.TIMEOUT, Cause.INVALID_REQUEST, Cause.REFUSED})
 
 
 class CutReply(ModelError):
@@ -50,22 +55,54 @@ def extract_informed(
     instructions: str = "",
     salvage: bool = False,
 ) -> Reading:
-    """What one call reads in ``part``.
+    """What one call reads in ``part``; ``salvage`` as in ``asked``. Raises ModelError."""
+    degraded = Reading()
+    payload = part.payload(message, known=list(known))
+    parsed = asked(TASK, payload, message.speaker, calls, degraded, instructions=instructions, salvage=salvage)
+    reading = Reading.of(parsed)
+    reading.degradations = degraded.degradations
+    return reading
 
-    ``salvage`` takes the complete items of a reply that was cut off, and says so in the degradations; without it such
-    a reply raises CutReply. Raises ModelError.
+
+def asked(
+    task: str,
+    payload: Mapping[str, Any],
+    speaker: str,
+    calls: Calls,
+    reading: Reading,
+    *,
+    instructions: str = "",
+    salvage: bool = False,
+) -> ParsedExtraction:
+    """The parsed reply to one extraction call, never one that was cut off and parsed as if whole.
+
+    A reply that was cut off raises CutReply, so that the caller can ask for less. With ``salvage`` (the text is too
+    short to be divided) it is asked once more with room for a larger reply; if that is cut off too, or the model has no
+    larger one to give, its complete items are taken and ``reading`` notes the degradation. Raises ModelError.
     """
-    cut = False
+    first: Completion | None = None
+    taken_cut = False
 
     def parse(completion: Completion) -> ParsedExtraction:
-        nonlocal cut
-        cut = completion.truncated
-        if cut and not salvage:
+        nonlocal first, taken_cut
+        if completion.truncated and first is None:
+            first = completion
             raise CutReply
-        return parse_extraction(completion.text, message.speaker)
+        taken_cut = completion.truncated
+        return parse_extraction(completion.text, speaker)
 
-    parsed = calls.ask(TASK, part.payload(message, known=list(known)), parse, instructions=instructions)
-    reading = Reading.of(parsed)
-    if cut:
+    try:
+        return calls.ask(task, payload, parse, instructions=instructions)
+    except CutReply:
+        if not salvage or first is None:
+            raise
+    room = min(LARGEST_REPLY_TOKENS, max(LARGER_REPLY_TOKENS, 4 * first.usage.output_tokens))
+    try:
+        parsed = calls.ask(task, payload, parse, instructions=instructions, max_tokens=room)
+    except ModelError as error:
+        if error.cause not in _NO_LARGER_REPLY:
+            raise
+        taken_cut, parsed = True, parse_extraction(first.text, speaker)
+    if taken_cut:
         reading.degrade("complete items of a cut-off reply", "cut_off")
-    return reading
+    return parsed

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from producer.contract import Degradation
+from producer.secrets import mask
 from worker.db import ReadSession
 from worker.llm.items import Emotion, ExtractedFact
-from worker.llm.prompts import prompt
+from worker.llm.prompts import instructions_hash, prompt
 from worker.write.calls import Calls, EmbeddingError
 from worker.write.context import Context, known_context, narrowed
 from worker.write.dedup import semantic_dedup
@@ -21,7 +22,6 @@ from worker.write.extraction.informed import Part
 from worker.write.extraction.noise import noise_reason, spoken
 from worker.write.extraction.normalise import normalise
 from worker.write.extraction.reading import STAGE, Reading
-from worker.write.extraction.secrets import mask
 from worker.write.message import Message
 from worker.write.names import fold
 from worker.write.plans import Dropped, Extraction
@@ -90,9 +90,7 @@ def prompt_version(instructions: str, *, is_blind: bool) -> str:
     """The versions of the prompts that were used, and a short hash of the deployment's instructions if it has any."""
     tasks = blind.TASKS if is_blind else (informed.TASK,)
     versions = "+".join(prompt(task).version for task in tasks)
-    if not instructions:
-        return versions
-    return f"{versions}/{hashlib.blake2b(instructions.encode('utf-8', 'replace'), digest_size=4).hexdigest()}"
+    return f"{versions}/{instructions_hash(instructions)}" if instructions else versions
 
 
 def _heard(message: Message) -> Message:
@@ -109,15 +107,27 @@ def _read(heard: Message, context: Context, calls: Calls, instructions: str, *, 
     parts = cut_into_parts(heard.text)
     budget = heard.config.informed_extraction_context_budget_tokens
 
+    if is_blind:
+        return _read_blindly(heard, parts, calls, instructions)
+
     def read_part(part: Part, salvage: bool) -> Reading:
-        if is_blind:
-            return blind.extract_blind(
-                heard, part, calls, instructions=instructions, salvage=salvage, with_emotion=part.number == 1
-            )
         known = context if len(parts) == 1 else narrowed(context, part.text, budget)
         return informed.extract_informed(heard, part, known.payload, calls, instructions=instructions, salvage=salvage)
 
     return read_in_parts(parts, read_part)
+
+
+def _read_blindly(heard: Message, parts: list[Part], calls: Calls, instructions: str) -> tuple[Reading, int]:
+    """The same without context. The emotion is asked for once a message, beside all parts and their halves."""
+
+    def read_part(part: Part, salvage: bool) -> Reading:
+        return blind.extract_blind(heard, part, calls, instructions=instructions, salvage=salvage)
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="emotion") as pool:
+        mood = pool.submit(blind.emotion_of, parts[0].text, calls)
+        reading, count = read_in_parts(parts, read_part)
+        reading.emotion = mood.result()
+    return reading, count
 
 
 def _checked(heard: Message, reading: Reading, context: Context) -> Reading:

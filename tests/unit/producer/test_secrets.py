@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worker.write.extraction.secrets import mask
+from producer.secrets import mask
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA7\n-----END RSA PRIVATE KEY-----"
 

@@ -11,10 +11,14 @@ and know no prose ("minha senha é …") nor text without word gaps. What is loo
 
 Boundaries are ASCII, so that a key next to Chinese or Japanese text is found as well. The mask says what was there,
 so that a fact may still tell that a key was shared.
+
+It lives on the producer's side because an event is masked where it is accepted, if at all (``redacts_events``), and
+producers may do that themselves; the worker masks all that it reads.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from collections.abc import Callable
@@ -54,12 +58,20 @@ _NO_SECRETS = _words(
 )
 
 
+REDACT_EVENTS = "MANDUA_REDACT_EVENTS"
+
+
 @dataclass(frozen=True, slots=True)
 class Masked:
     """A text without its secrets, and how many of which kind were taken out."""
 
     text: str
     found: dict[str, int]
+
+
+def redacts_events() -> bool:
+    """Whether this deployment masks secrets in the events themselves (MANDUA_REDACT_EVENTS=1), not only behind them."""
+    return os.environ.get(REDACT_EVENTS, "").strip().casefold() in ("1", "true", "yes", "on")
 
 
 def mask(text: str) -> Masked:
