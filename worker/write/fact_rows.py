@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from worker.embedding.provider import Vectors
-from worker.write.timeline import Said, Timeline, Version
+from worker.write.timeline import Noted, Said, Timeline, Version, Wording
 
 # Invariant: what is decided about a version is decided under its lock, and locks are taken in the order of ids.
 # Loaded are the targets, active copies of the new texts, and of their chains as much as lies between them and the
@@ -43,7 +44,9 @@ SELECT f.id, f.entity_key, f.fact_text AS text, f.text_hash, f.confidence, f.imp
        ARRAY (SELECT c.event_id FROM memory_fact_confirmations c WHERE c.fact_id = f.id
                ORDER BY c.occurred_at NULLS FIRST, c.event_id) AS said_in,
        ARRAY (SELECT c.occurred_at FROM memory_fact_confirmations c WHERE c.fact_id = f.id
-               ORDER BY c.occurred_at NULLS FIRST, c.event_id) AS said_at
+               ORDER BY c.occurred_at NULLS FIRST, c.event_id) AS said_at,
+       ARRAY (SELECT c.wording FROM memory_fact_confirmations c WHERE c.fact_id = f.id
+               ORDER BY c.occurred_at NULLS FIRST, c.event_id) AS said_as
   FROM memory_facts f WHERE f.id IN (SELECT id FROM back UNION SELECT id FROM forth)
  ORDER BY f.id FOR UPDATE OF f
 """)
@@ -76,21 +79,25 @@ SELECT r.id, :agent_id, r.entity_key, r.text, decode(r.text_hash, 'hex'), r.embe
          supersedes uuid)
 """)
 
-# A version split off keeps everything of the one it comes from, links to entities and edges held up included.
+# A version split off keeps everything of the one it comes from, links to entities and edges held up included; its words
+# are those of the message that it begins with.
 COPY_VERSIONS = text("""
 WITH r AS (
   SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
-    id uuid, copy_of uuid, source_event_id uuid, valid_from timestamptz, valid_to timestamptz,
+    id uuid, copy_of uuid, text text, text_hash text, confidence real, importance real, attribute_key text, value text,
+    source_context text, source_event_id uuid, valid_from timestamptz, valid_to timestamptz,
     invalidated_at timestamptz, supersedes uuid, last_confirmed_at timestamptz, confirmations integer)
 ), copied AS (
   INSERT INTO memory_facts (id, agent_id, entity_key, fact_text, text_hash, embedding, confidence, importance, kind,
                             attribute_key, value, event_date, event_date_precision, speaker, source_context,
                             source_event_id, valid_from, valid_to, ingested_at, invalidated_at, supersedes_fact_id,
                             last_confirmed_at, confirmations)
-  SELECT r.id, f.agent_id, f.entity_key, f.fact_text, f.text_hash, f.embedding, f.confidence, f.importance, f.kind,
-         f.attribute_key, f.value, f.event_date, f.event_date_precision, e.speaker_name, f.source_context,
-         r.source_event_id, r.valid_from, r.valid_to, :now, r.invalidated_at, r.supersedes, r.last_confirmed_at,
-         r.confirmations
+  SELECT r.id, f.agent_id, f.entity_key, r.text, decode(r.text_hash, 'hex'),
+         coalesce((SELECT c.embedding FROM memory_fact_confirmations c
+                    WHERE c.fact_id = f.id AND c.event_id = r.source_event_id), f.embedding),
+         r.confidence, r.importance, f.kind, r.attribute_key, r.value, f.event_date, f.event_date_precision,
+         e.speaker_name, r.source_context, r.source_event_id, r.valid_from, r.valid_to, :now, r.invalidated_at,
+         r.supersedes, r.last_confirmed_at, r.confirmations
     FROM r JOIN memory_facts f ON f.id = r.copy_of JOIN memory_events e ON e.id = r.source_event_id
 ), linked AS (
   INSERT INTO memory_fact_entity_links (fact_id, agent_id, entity_key, is_primary)
@@ -112,12 +119,49 @@ DELETE FROM memory_fact_confirmations c
  WHERE c.fact_id = r.fact_id AND c.event_id = r.event_id
 """)
 
+# What moves to a version split off takes the vector of its words along, so it is noted before it is dropped.
 NOTE_CONFIRMATIONS = text("""
-INSERT INTO memory_fact_confirmations (fact_id, event_id, occurred_at)
-SELECT r.fact_id, r.event_id, r.occurred_at
-  FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (fact_id uuid, event_id uuid, occurred_at timestamptz)
+INSERT INTO memory_fact_confirmations (fact_id, event_id, occurred_at, wording, embedding)
+SELECT r.fact_id, r.event_id, r.occurred_at, nullif(r.wording, 'null'),
+       coalesce(r.embedding, (SELECT c.embedding FROM memory_fact_confirmations c
+                               WHERE c.fact_id = r.was AND c.event_id = r.event_id))
+  FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
+         fact_id uuid, event_id uuid, occurred_at timestamptz, wording jsonb, embedding vector, was uuid)
 ON CONFLICT DO NOTHING
 """)
+
+# A late message put a fact first. The words that it had until now are kept with the messages that said them, then it
+# takes those of the late one: the same row, as if that message had made it.
+KEEP_WORDINGS = text("""
+INSERT INTO memory_fact_confirmations AS c (fact_id, event_id, occurred_at, wording, embedding)
+SELECT r.fact_id, r.event_id, r.occurred_at, r.wording, f.embedding
+  FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
+         fact_id uuid, event_id uuid, occurred_at timestamptz, wording jsonb)
+  JOIN memory_facts f ON f.id = r.fact_id
+ON CONFLICT (fact_id, event_id) DO UPDATE
+   SET wording = excluded.wording, embedding = coalesce(c.embedding, excluded.embedding)
+""")
+
+REPHRASE = text("""
+WITH r AS (
+  SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
+    id uuid, text text, text_hash text, embedding vector, confidence real, importance real, attribute_key text,
+    value text, source_context text)
+), unlinked AS (
+  DELETE FROM memory_fact_entity_links l USING r WHERE l.fact_id = r.id AND NOT l.is_primary
+)
+UPDATE memory_facts f
+   SET fact_text = r.text, text_hash = decode(r.text_hash, 'hex'), embedding = r.embedding,
+       confidence = r.confidence, importance = r.importance, attribute_key = r.attribute_key, value = r.value,
+       source_context = r.source_context, speaker = :speaker
+  FROM r WHERE f.id = r.id
+""")
+
+
+class VectorsByText(Protocol):
+    """Where the vector of a text is to be had; None where it has none."""
+
+    def get(self, text: str, /) -> Vectors | None: ...
 
 
 _STORED_AS = (
@@ -158,15 +202,15 @@ def lock_versions(
     for row in rows:
         fields = dict(row)
         said = [Said(fields["source_event_id"], fields.pop("source_at"))]
-        said += map(Said, fields.pop("said_in"), fields.pop("said_at"))
+        said += map(Said, fields.pop("said_in"), fields.pop("said_at"), map(_wording, fields.pop("said_as")))
         versions.append(Version(said=said, **{**fields, "text_hash": bytes(fields["text_hash"])}))
     return versions
 
 
 def write_timeline(
-    session: Session, agent_id: str, speaker: str, timeline: Timeline, vectors: Mapping[UUID, Vectors | None]
+    session: Session, agent_id: str, speaker: str, timeline: Timeline, vectors: VectorsByText
 ) -> None:
-    """Store what the timeline has changed and made; ``vectors`` by the id of the new version.
+    """Store what the timeline has changed and made; ``vectors`` holds those of the message's texts.
 
     Closing comes before inserting and linking after it, so that one active copy of a text and one successor of a
     version hold at every statement.
@@ -175,27 +219,55 @@ def write_timeline(
     copies = [version for version in timeline.versions.values() if version.copy_of is not None]
     unborn = {version.id for version in (*fresh, *copies)}
     changed = [timeline.versions[key] for key in sorted(timeline.changed) if timeline.versions[key].stored]
+    rephrased = [version for version in changed if version.rephrased]
+    if rephrased:
+        session.execute(KEEP_WORDINGS, {"rows": as_rows(map(_noted, timeline.displaced))})
+        rows = [{**_row(v), "embedding": vector_text(vectors.get(v.text))} for v in rephrased]
+        session.execute(REPHRASE, {"speaker": speaker, "rows": as_rows(rows)})
     if changed:
         rows = [{**_row(v), "supersedes": None if v.supersedes in unborn else v.supersedes} for v in changed]
         session.execute(CHANGE_VERSIONS, {"rows": as_rows(rows)})
-    if timeline.dropped_said:
-        dropped = [{"fact_id": fact, "event_id": event} for fact, event in timeline.dropped_said]
-        session.execute(DROP_CONFIRMATIONS, {"rows": as_rows(dropped)})
     if fresh:
-        rows = [{**_row(v), "embedding": vector_text(vectors.get(v.id))} for v in fresh]
+        rows = [{**_row(v), "embedding": vector_text(vectors.get(v.text))} for v in fresh]
         session.execute(
             INSERT_FACTS, {"agent_id": agent_id, "speaker": speaker, "now": timeline.now, "rows": as_rows(rows)}
         )
     if copies:
         session.execute(COPY_VERSIONS, {"now": timeline.now, "rows": as_rows(map(_row, copies))})
+    if timeline.new_said:
+        rows = [{**_noted(noted), "embedding": _vector_of(noted, vectors)} for noted in timeline.new_said]
+        session.execute(NOTE_CONFIRMATIONS, {"rows": as_rows(rows)})
+    if timeline.dropped_said:
+        dropped = [{"fact_id": fact, "event_id": event} for fact, event in timeline.dropped_said]
+        session.execute(DROP_CONFIRMATIONS, {"rows": as_rows(dropped)})
     relinked = [{"id": v.id, "supersedes": v.supersedes} for v in changed if v.supersedes in unborn]
     if relinked:
         session.execute(RELINK, {"rows": as_rows(relinked)})
-    if timeline.new_said:
-        noted = [
-            {"fact_id": fact, "event_id": said.event_id, "occurred_at": said.at} for fact, said in timeline.new_said
-        ]
-        session.execute(NOTE_CONFIRMATIONS, {"rows": as_rows(noted)})
+
+
+def _noted(noted: Noted) -> dict[str, Any]:
+    said = noted.said
+    wording = None if said.wording is None else asdict(said.wording)
+    return {
+        "fact_id": noted.version,
+        "event_id": said.event_id,
+        "occurred_at": said.at,
+        "wording": wording,
+        "was": noted.was,
+    }
+
+
+def _vector_of(noted: Noted, vectors: VectorsByText) -> str | None:
+    """The vector of other words than the version's; those that only moved have theirs in the database."""
+    if noted.said.wording is None or noted.was is not None:
+        return None
+    return vector_text(vectors.get(noted.said.wording.text))
+
+
+def _wording(stored: Mapping[str, Any] | None) -> Wording | None:
+    if stored is None:
+        return None
+    return Wording(**{**stored, "text_hash": bytes.fromhex(stored["text_hash"])})
 
 
 def _row(version: Version) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -136,7 +137,7 @@ def _verdicts(
         at, names = message.occurred_at, drafts.book.names_of(fact.entity_key)
         candidates = sorted(found.get(index, []), key=lambda c: c.later_than(at))  # what held then before what came
         verdict = settled(fact, candidates, at, floor, names, compared=fact.text in vectors)
-        options = _options(index, drafts.facts, candidates, vectors, floor)
+        options = _options(index, drafts.facts, candidates, vectors, at, floor)
         if verdict is not None and (verdict.action == "NOOP" or not options):
             verdicts[index] = verdict
         else:
@@ -150,11 +151,17 @@ def _verdicts(
 
 
 def _options(
-    index: int, facts: Sequence[Draft], candidates: Sequence[Candidate], vectors: VectorCache, floor: float
+    index: int,
+    facts: Sequence[Draft],
+    candidates: Sequence[Candidate],
+    vectors: VectorCache,
+    at: datetime | None,
+    floor: float,
 ) -> list[Option]:
     """What the model may choose from: the candidates above the floor, and earlier facts that this one contradicts."""
     options = [
-        Option(c.text, c.attribute_key, c.value, c.similarity, stored=c) for c in near(facts[index], candidates, floor)
+        Option(c.text, c.attribute_key, c.value, c.similarity, stored=c)
+        for c in near(facts[index], candidates, at, floor)
     ]
     fact, own = facts[index], vectors.get(facts[index].text)
     for earlier, other in enumerate(facts[:index]):

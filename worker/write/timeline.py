@@ -8,7 +8,7 @@ time of arrival. A time that nobody knows (None) is older than any that is known
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Literal
@@ -25,11 +25,34 @@ def moment(at: datetime | None) -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
+class Wording:
+    """How one message put a fact: its words, and what was made of them."""
+
+    text: str
+    text_hash: bytes
+    confidence: float
+    importance: float
+    attribute_key: str | None = None
+    value: str | None = None
+    source_context: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Said:
-    """One message that said a fact, and when (None: unknown)."""
+    """One message that said a fact, when (None: unknown), and how (None: as the version puts it)."""
 
     event_id: UUID
     at: datetime | None
+    wording: Wording | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A confirmation to be stored with a version; ``was`` is the version that it stood with before."""
+
+    version: UUID
+    said: Said
+    was: UUID | None = None
 
 
 @dataclass(slots=True)
@@ -59,11 +82,31 @@ class Version:
     corrections: int = 0
     planned: int | None = None  # index of the planned fact that it is stored for
     copy_of: UUID | None = None  # split off from this version by a late message
+    rephrased: bool = False  # a late message put it first: it has that one's words now
 
     @property
     def stored(self) -> bool:
         """Whether the database has it already."""
         return self.planned is None and self.copy_of is None
+
+    def wording(self) -> Wording:
+        """How it is put."""
+        return Wording(
+            self.text, self.text_hash, self.confidence, self.importance, self.attribute_key, self.value,
+            self.source_context,
+        )  # fmt: skip
+
+    def put(self, wording: Wording) -> None:
+        """Let it be put as ``wording`` is. What others said with other words than these keeps their own."""
+        mine = self.wording()
+        self.said = [
+            replace(said, wording=None if (said.wording or mine) == wording else said.wording or mine)
+            for said in self.said
+        ]
+        self.text, self.text_hash = wording.text, wording.text_hash
+        self.confidence, self.importance = wording.confidence, wording.importance
+        self.attribute_key, self.value = wording.attribute_key, wording.value
+        self.source_context = wording.source_context
 
     def covers(self, at: datetime | None) -> bool:
         """Whether it is true at ``at``."""
@@ -79,16 +122,26 @@ class Outcome:
     replaced: Version | None = None
 
 
+def _nothing_parted(over: Version, other: Version) -> bool:  # noqa: ARG001
+    return False
+
+
 @dataclass(slots=True)
 class Timeline:
-    """The versions that a message can touch, and what it does to them. ``event_id`` and ``at`` are the message's."""
+    """The versions that a message can touch, and what it does to them. ``event_id`` and ``at`` are the message's.
+
+    ``parted(over, other)`` says whether ``over`` tells of an ending that ``other``, being about something else, leaves
+    true ("left Acme", "works at Orion").
+    """
 
     event_id: UUID
     at: datetime | None
     now: datetime
+    parted: Callable[[Version, Version], bool] = _nothing_parted
     versions: dict[UUID, Version] = field(default_factory=dict)
     changed: set[UUID] = field(default_factory=set)
-    new_said: list[tuple[UUID, Said]] = field(default_factory=list)  # confirmations to be noted
+    new_said: list[Noted] = field(default_factory=list)  # confirmations to be noted
+    displaced: list[Noted] = field(default_factory=list)  # confirmations in words that their version had until now
     dropped_said: list[tuple[UUID, UUID]] = field(default_factory=list)  # (version, event) that is noted elsewhere now
 
     def load(self, versions: Iterable[Version]) -> None:
@@ -105,6 +158,10 @@ class Timeline:
             return self.confirm(new, twin)
         self._close(new, end)
         self.versions[new.id] = new
+        ender = self.versions.get(closed_by) if closed_by else None
+        if ender is not None and ender.kind == "fact" and end is not None and ender.supersedes is None:
+            ender.supersedes = new.id
+            self.changed.add(ender.id)
         return Outcome("added", new)
 
     def update(self, new: Version, target: Version, closed_by: UUID | None = None) -> Outcome:
@@ -128,6 +185,10 @@ class Timeline:
             new.supersedes = before.id
             if before.attribute_key and before.attribute_key == new.attribute_key and new.value != before.value:
                 before.corrections += 1
+        if after is not None and self.parted(new, after):  # what comes next goes on beside it
+            after.supersedes, end = None, None
+            self.changed.add(after.id)
+            after = None
         if after is not None and (end is None or moment(after.valid_from) < end):
             end = after.valid_from
         if after is not None:
@@ -157,6 +218,8 @@ class Timeline:
             self._end(before, self.at)
         undated_first = target.valid_from is None and before is None  # a known time is better than none
         if self.at is not None and (undated_first or moment(target.valid_from) > self.at):
+            if not undated_first:
+                self._rephrase(target, new)
             target.valid_from = self.at
         self._note(target, new)
         return Outcome("unchanged", target)
@@ -230,7 +293,7 @@ class Timeline:
         rest = replace(
             version,
             id=uuid.uuid5(version.id, str(self.event_id)),
-            said=later,
+            said=list(later),
             source_event_id=later[0].event_id,
             valid_from=later[0].at,
             supersedes=None,
@@ -239,6 +302,7 @@ class Timeline:
             planned=None,
             copy_of=version.id,
         )
+        rest.put(later[0].wording or version.wording())
         after = self._successor(version)
         if after is not None:
             after.supersedes = rest.id
@@ -251,7 +315,7 @@ class Timeline:
         version.last_confirmed_at = max(dated) if version.confirmations and dated else None
         self.dropped_said += [(version.id, said.event_id) for said in later]
         self.dropped_said.append((version.id, version.source_event_id))
-        self.new_said += [(rest.id, said) for said in later[1:]]
+        self.new_said += [Noted(rest.id, said, was=version.id) for said in rest.said[1:]]
         self.versions[rest.id] = rest
         self.changed.add(version.id)
         return rest
@@ -263,6 +327,25 @@ class Timeline:
         version.invalidated_at = version.invalidated_at or self.now
         self.changed.add(version.id)
 
+    @staticmethod
+    def _same_words(one: Version, other: Version) -> bool:
+        return one.text_hash == other.text_hash
+
+    def _rephrase(self, target: Version, new: Version) -> None:
+        """Let ``target`` have the words of the message that said it first, as if history had come in order.
+
+        Not where they are no one's (a mirror fact's), are another entity's, or stand as an active fact already.
+        """
+        same = self._same_words(target, new) or new.entity_key != target.entity_key
+        if same or new.source_context is not None or not target.stored or self._active_twin(new) is not None:
+            return
+        if any(said.at is None or said.at <= moment(self.at) for said in target.said):
+            return
+        target.put(new.wording())
+        target.rephrased, target.source_event_id = True, self.event_id
+        self.displaced += [Noted(target.id, said) for said in target.said if said.wording is not None]
+        self.changed.add(target.id)
+
     def _close(self, new: Version, end: datetime | None) -> None:
         if end is not None:
             new.valid_to, new.invalidated_at = max(end, moment(new.valid_from)), self.now
@@ -272,8 +355,11 @@ class Timeline:
             target.event_date, target.event_date_precision = new.event_date, new.event_date_precision
         if all(said.event_id != self.event_id for said in target.said):
             target.confirmations += 1
-            target.said.append(Said(self.event_id, self.at))
-            self.new_said.append((target.id, Said(self.event_id, self.at)))
+            own = self._same_words(target, new) or new.entity_key != target.entity_key
+            said = Said(self.event_id, self.at, None if own else new.wording())
+            target.said.append(said)
+            if target.source_event_id != self.event_id:
+                self.new_said.append(Noted(target.id, said))
         if self.at is not None and moment(target.last_confirmed_at) < self.at:
             target.last_confirmed_at = self.at
         self.changed.add(target.id)

@@ -28,6 +28,7 @@ from worker.write.plans import Extraction, PlannedEdge, PlannedFact, Reconciliat
 from worker.write.profiles import profile_of_facts, touch_entities
 from worker.write.relationships import refresh_edges, upsert_edges
 from worker.write.timeline import Outcome, Said, Timeline, Version
+from worker.write.wording import stays_over
 
 NOW = text("SELECT mandua_now()")
 
@@ -98,16 +99,15 @@ class _Apply:
             return
         planned = self.plan.facts
         new = {index: self._version(index) for index in indices}
-        timeline = Timeline(self.message.event_id, self.message.occurred_at, self.now)
+        timeline = Timeline(self.message.event_id, self.message.occurred_at, self.now, self._parted)
         targets = {key for index in indices for key in self._targets(planned[index])}
         texts = [(v.entity_key, v.text_hash) for i, v in new.items() if planned[i].action != "DELETE"]
         timeline.load(lock_versions(self.session, self.message.agent_id, timeline.at, sorted(targets), texts))
         outcomes = dict(self.done)
         for index in self.order(indices):
             outcomes[index] = _decide(planned[index], new[index], timeline, outcomes)
-        vectors = {v.id: self.vectors.get(v.text) for v in timeline.versions.values() if not v.stored}
-        write_timeline(self.session, self.message.agent_id, self.message.speaker, timeline, vectors)
-        made = [v for v in timeline.versions.values() if v.planned is not None]
+        write_timeline(self.session, self.message.agent_id, self.message.speaker, timeline, self.vectors)
+        made = [v for v in timeline.versions.values() if v.planned is not None or v.rephrased]
         links = {version.id: self.names.mentioned(version.text, version.entity_key) for version in made}
         insert_links(self.session, self.message.agent_id, links)
         self.done = outcomes
@@ -178,6 +178,9 @@ class _Apply:
         return result
 
     # -- pieces ------------------------------------------------------------------------------------------------------
+
+    def _parted(self, over: Version, other: Version) -> bool:
+        return stays_over(over.text, other.text, self.names.names_of(over.entity_key))
 
     def _version(self, index: int) -> Version:
         fact = self.plan.facts[index]

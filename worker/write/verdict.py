@@ -17,7 +17,7 @@ from worker.write.candidates import Candidate
 from worker.write.evidence import Draft
 from worker.write.polarity import numbers_and_dates, polarity
 from worker.write.timeline import moment
-from worker.write.wording import bare_ending, ends, says_more, says_over
+from worker.write.wording import bare_ending, ends, says_more, says_over, stays_over
 
 Action = Literal["ADD", "UPDATE", "NOOP", "DELETE"]
 
@@ -65,7 +65,7 @@ def settled(
         first = min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)))
         verdict = Verdict("NOOP", first.id, reason="identical", similarity=first.similarity)
         return over_late(fact, verdict, candidates, at, names)
-    if near(fact, candidates, floor):
+    if near(fact, candidates, at, floor):
         return None
     best = max((c.similarity for c in candidates if c.similarity is not None), default=None)
     verdict = Verdict("ADD", reason="nothing similar" if compared else "not compared", similarity=best)
@@ -79,18 +79,22 @@ def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def near(fact: Draft, candidates: Iterable[Candidate], floor: float) -> list[Candidate]:
+def near(fact: Draft, candidates: Iterable[Candidate], at: datetime | None, floor: float) -> list[Candidate]:
     """The candidates at or above the floor (with a float32's tolerance), and those about the same matter.
 
-    An ending is not about other endings.
+    An ending is not about other endings, and a bare one not about what began after it.
     """
     over = says_over(fact.text)
     return [
         candidate
         for candidate in candidates
         if (candidate.related or (candidate.similarity is not None and candidate.similarity >= floor - 1e-6))
-        and not (over and candidate.kind == "retraction")
+        and not (over and (candidate.kind == "retraction" or _beyond(fact, candidate, at)))
     ]
+
+
+def _beyond(ending: Draft, candidate: Candidate, at: datetime | None) -> bool:
+    return candidate.later_than(at) and bare_ending(ending.text)
 
 
 def judged(
@@ -114,12 +118,11 @@ def judged(
 def over_late(
     fact: Draft, verdict: Verdict, candidates: Sequence[Candidate], at: datetime | None, names: Sequence[str]
 ) -> Verdict:
-    """A late fact that stored, later retractions end: it is closed at the first of them, whatever lies beyond."""
-    enders = [
-        c
-        for c in candidates
-        if c.kind == "retraction" and c.later_than(at) and (c.id == verdict.closed_by or ends(c.text, fact.text, names))
-    ]
+    """A late fact that stored, later endings end: it is closed at the first of them, whatever lies beyond.
+
+    An ending is a retraction, or a fact that tells of an event ("sold the car").
+    """
+    enders = [c for c in candidates if c.later_than(at) and _is_ended_by(fact, c, verdict, names)]
     if not enders or verdict.action == "DELETE":
         return verdict
     first = min(enders, key=lambda c: (moment(c.valid_from), str(c.id)))
@@ -127,6 +130,12 @@ def over_late(
     if beyond is not None and moment(beyond.valid_from) > moment(first.valid_from):
         return Verdict("ADD", closed_by=first.id, reason=verdict.reason, similarity=verdict.similarity)
     return replace(verdict, closed_by=first.id) if verdict.action != "NOOP" else verdict
+
+
+def _is_ended_by(fact: Draft, later: Candidate, verdict: Verdict, names: Sequence[str]) -> bool:
+    if later.id == verdict.target and verdict.action == "UPDATE":
+        return False  # it takes its place before that one anyway
+    return later.id == verdict.closed_by or ends(later.text, fact.text, names)
 
 
 def reconciled(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -178,6 +187,8 @@ def _guarded(fact: Draft, decision: Decision, option: Option | None, names: Sequ
         return cited
     if fact.attribute_key and option.attribute_key and fact.attribute_key != option.attribute_key:
         return replace(plain, warning=f"{action} of another attribute is refused; ADD")
+    if stays_over(option.text, fact.text, names):
+        return replace(plain, warning=f"{action} of an ending by something else is refused; ADD")
     if action == "DELETE" and says_more(fact.text, option.text, names):
         return replace(cited, action="UPDATE")
     return cited

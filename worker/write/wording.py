@@ -124,16 +124,24 @@ _ENDINGS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
             "has have owns own bought tem tenho possui comprou tiene tengo posee compro got ganhou",
         ),
         (
-            "left quit resigned fired saiu sai demitiu demitido demitida largou renuncio dejo despedido despedida",
-            "works work working job trabalha trabalho trabaja trabajo employed joined entrou started comecou empezo",
+            "left quit resigned fired saiu sai demitiu demitido demitida largou renuncio dejo despedido despedida "
+            "laid retired aposentou jubilo",
+            "works work working job trabalha trabalho trabaja trabajo employed joined entrou started comecou empezo "
+            "studies study studying estuda estudo estudia enrolled",
         ),
         (
-            "divorced separated broke terminou terminaram separou separaram divorciou divorciaram rompio divorcio",
-            "married dating dates girlfriend boyfriend partner namora namorada namorado casada casado casou novia "
-            "novio relationship relacionamento relacion",
+            "divorced separated broke split terminou terminaram separou separaram divorciou divorciaram rompio "
+            "divorcio separo terminaron",
+            "married wed wife husband engaged fiance fiancee dating dates girlfriend boyfriend partner relationship "
+            "namora namorada namorado noiva noivo casada casado casou casaram esposa marido relacionamento novia novio "
+            "caso casaron prometida prometido relacion",
         ),
     )
 )
+
+
+_EVENTS = frozenset().union(*(events for events, _ in _ENDINGS))
+_STATES = frozenset().union(*(states for _, states in _ENDINGS))
 
 
 def guess_language(text: str) -> Language:
@@ -190,6 +198,26 @@ def ends(new: str, old: str, names: Iterable[str] = ()) -> bool:
             if shared:
                 return True
     return False
+
+
+def stays_over(over: str, new: str, names: Iterable[str] = ()) -> bool:
+    """Whether ``over`` tells of an event that ended something, and ``new`` is plainly about something else.
+
+    "Ana left Acme" stays true when she starts at Orion; it is over only when she is at Acme again. ``names`` are the
+    subject's: sharing only them means nothing.
+    """
+    if not tells_of_an_end(over):
+        return False
+    subject = {token for name in names for token in words(name)}
+    objects = _content(over) - subject - _EVENTS - _STATES - _OVER_WORDS
+    return bool(objects) and not any(_known(token, _content(new)) for token in objects)
+
+
+@lru_cache(maxsize=4096)
+def tells_of_an_end(text: str) -> bool:
+    """Whether ``text`` tells of an event that ended a state ("left Acme", "vendeu o carro"), and of no state."""
+    content = _content(text)
+    return any(content & events and not content & states for events, states in _ENDINGS)
 
 
 @lru_cache(maxsize=4096)
