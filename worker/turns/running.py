@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -190,7 +191,17 @@ def classify(error: Exception) -> tuple[str, str, float | None]:
         state = getattr(error.orig, "sqlstate", None)
         gone = error.connection_invalidated or state is None or state[:2] in ("08", "40", "53", "55", "57")
         return (DATABASE if gone else OWN_ERROR), f"{type(error.orig).__name__} {state or ''}".strip(), None
-    return OWN_ERROR, type(error).__name__, None
+    return OWN_ERROR, f"{type(error).__name__} at {_where(error)}", None
+
+
+def _where(error: Exception) -> str:
+    """File, line and function of our own innermost frame: enough to find a bug, and no value of anybody's."""
+    place = "unknown"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("worker."):
+            place = f"{module}:{line} {frame.f_code.co_name}"
+    return place
 
 
 def _plan(start: Start, usage: CallUsage, fallback: str | None) -> Outcome:

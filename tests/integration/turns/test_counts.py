@@ -2,65 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine
 
 from producer.accepting import envelope
 from producer.contract import WriteRequest
 from producer.queues import Stage
+from tests.integration.turns.conftest import counted
 from tests.scripted_model import EMBEDDING, ScriptedModel
-from worker import models_in_use
 from worker.turns import life
 from worker.turns.dispatch import dispatch
 from worker.turns.recording import record
-from worker.turns.running import Applied, Moved, run_stage
-
-
-@contextmanager
-def counted(engine: Engine) -> Iterator[list[str]]:
-    """The statements that are sent meanwhile, by every connection of the process."""
-    seen: list[str] = []
-
-    def note(_conn: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        seen.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
-    yield seen
-    event.remove(engine, "before_cursor_execute", note)
-
-
-@pytest.fixture
-def model(database: Engine, scripted: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
-    """This process's own models are the scripted ones."""
-    for name, value in scripted.environment(embeddings=True).items():
-        monkeypatch.setenv(name, value)
-    models_in_use.language_model.cache_clear()
-    models_in_use.embedding_model.cache_clear()
-    yield scripted
-    models_in_use.language_model.cache_clear()
-    models_in_use.embedding_model.cache_clear()
-
-
-@pytest.fixture
-def process(database: Engine, model: ScriptedModel) -> Callable[[str], list[str]]:
-    """Record a message and run its four stages here; returns the statements that it took."""
-    life.worker_name()
-
-    def do(said: str, agent: str = "a") -> list[str]:
-        with counted(database) as statements:
-            record(envelope(WriteRequest(agent_id=agent, message=said, speaker_name="Rafael")).model_dump(mode="json"))
-            given = dispatch(agent)
-            assert given.run_id is not None
-            for stage in given.stages:
-                outcome = run_stage(stage, given.run_id, given.fence)
-                assert isinstance(outcome, Applied if stage is Stage.UPSERT else Moved), outcome
-        return statements
-
-    return do
+from worker.turns.running import Applied, run_stage
 
 
 def many_facts(number: int, verb: str = "owns") -> Callable[[dict[str, Any]], dict[str, Any]]:
