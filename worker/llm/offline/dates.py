@@ -94,6 +94,7 @@ def find_date(sentence: str, today: date | None) -> Dated | None:
         _relative_period,
         _weekday,
         _bare_month,
+        _day_of_month,
         _year,
     ):
         try:
@@ -137,8 +138,17 @@ def _absolute(text: str, today: date | None) -> Dated | None:
     return None
 
 
+# "moved to 3 August" looks ahead, whatever its tense.
+_PUT_OFF = re.compile(
+    r"\b(?:moved|postponed|forward|rescheduled|scheduled|booked|set|due|adiad\w+|adiou|adiaram|remarc\w+|marcad\w+"
+    r"|marcaram|marquei|marcamos|agend\w+) (?:to|for|para|pra|pro|em|in|on)\b"
+)
+
+
 def _looks_back(text: str) -> bool:
     if re.search(r"\b(?:will|going to|is \w+ing|are \w+ing|vai|vou|vamos|vao)\b", text):
+        return False
+    if _PUT_OFF.search(text):
         return False
     return bool(_PAST_ENDING.search(text)) or any(is_past(word) or past(word) for word in words(text))
 
@@ -247,6 +257,8 @@ def _weekday(text: str, today: date | None) -> Dated | None:
         rf"(?P<tail> passad[ao]| que vem)?",
         text,
     )
+    if m is None:
+        m = re.search(rf"\b(?P<lead>)(?P<d>{_DAY})(?P<tail> passad[ao]| que vem)\b", text)
     if today is None or m is None:
         return None
     number = _WEEKDAYS[m["d"]]
@@ -261,15 +273,43 @@ def _weekday(text: str, today: date | None) -> Dated | None:
 
 def _bare_month(text: str, today: date | None) -> Dated | None:
     """ "in February", "em julho": the last such month if the sentence looks back, else the next."""
-    m = re.search(rf"\b(?:in|em|last|next|this|since|desde) ({_MONTH})\b(?! \d)", text)
+    m = re.search(
+        rf"\b(?:in|em|last|next|this|since|desde|until|by|ate|(?:in )?(?:early|late|mid)|(?:no )?(?:inicio|comeco"
+        rf"|meio|fim|final) de)"
+        rf"[ -]({_MONTH}|may)\b(?! \d)",
+        text,
+    )
     if today is None or m is None:
         return None
     month = _MONTHS[m[1]]
-    if m.group().startswith(("since", "desde")) or _looks_back(text):
+    if m.group().startswith(("until", "by", "ate")):
+        year = today.year if month >= today.month else today.year + 1
+    elif m.group().startswith(("since", "desde")) or _looks_back(text):
         year = today.year if month <= today.month else today.year - 1
     else:
         year = today.year if month >= today.month else today.year + 1
     return _dated(date(year, month, 1), "month", m)
+
+
+def _day_of_month(text: str, today: date | None) -> Dated | None:
+    """ "on the 5th", "dia 5": the last or the next such day."""
+    m = re.search(
+        r"\b(?:on the (\d{1,2})(?:st|nd|rd|th)(?! (?!at\b|in the\b|of (?:this|next) )\w)"
+        r"|(?:no )?dia (\d{1,2})(?![\d/:h%]| (?:de|mil|anos)))\b",
+        text,
+    )
+    if today is None or m is None:
+        return None
+    day = int(m[1] or m[2])
+    month = today.replace(day=1)
+    for shift in (0, -1, 1):
+        there = _add_months(month, shift)
+        if 1 <= day <= calendar.monthrange(there.year, there.month)[1]:
+            found = there.replace(day=day)
+            back = _looks_back(text)
+            if (back and found <= today) or (not back and found >= today):
+                return _dated(found, "day", m)
+    return None
 
 
 def _year(text: str, _today: date | None) -> Dated | None:
