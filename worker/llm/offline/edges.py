@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from worker.llm.offline.frames import Frame
+from worker.llm.offline.lexicon import ORGANISATIONS
 from worker.llm.offline.names import NAME, find_names, is_name_word, kind_of, trim
 from worker.llm.offline.roles import role_of
-from worker.llm.offline.state import Reading, role_edge
-from worker.llm.offline.subjects import Told
-from worker.llm.offline.text import fold, mentions
+from worker.llm.offline.state import Reading, Told, role_edge
+from worker.llm.offline.text import fold, mentions, plain
 
 _ROLE_OF = re.compile(
     rf"^(?:is|é|was|foi) (?:(?:the|an?|um|uma|o|a) )?(?:(?P<owner>{NAME})'s (?:\w+ )?(?P<role>[\w-]+)"
@@ -35,11 +35,75 @@ def note_edges(told: Told, frame: Frame | None, text: str, state: Reading) -> No
             linked.add(fold(owner))
     if frame and frame.kind.rel_type:
         _link_frame(told, frame, text, state, linked)
+    _link_called(told, state, linked)
     _work_place(told, state, linked, frame)
     _meet_others(told, text, state)
 
 
+_ORG_WORDS = "|".join(sorted(ORGANISATIONS, key=len, reverse=True))
+_CALLED = re.compile(
+    rf"(?P<lead>.*?)\b(?:(?:an?|uma?|num|numa|the|o|a|nova?|new|their own|his own|her own|sua propria|seu proprio"
+    rf"|its) )(?:[\w-]+ ){{0,3}}?"
+    rf"(?P<what>{_ORG_WORDS})(?P<how>(?: [\w-]+){{0,3}}?,? (?:called|named|chamad[ao]|de nome)"
+    rf"|, (?:[oa] )?(?=\S)) ?(?P<n>.+)$"
+)
+_DENIED = re.compile(r"\b(?:not|no longer|never|nao|nunca|mais|used to|quit|left|saiu|largou|worked|trabalhou)\b|n't\b")
+_WORKS = re.compile(
+    r"\b(?:works?|working|moved|switched|joined|started (?:at|with|working)|got (?:an? )?(?:\w+ )?job|is (?:at|with"
+    r"|now at)|hired by"
+    r"|teaches|trabalha|trabalhando|mudou|trocou|entrou|comecou (?:n|a trabalhar)|foi (?:pra|para)|esta (?:n"
+    r"|trabalhando)"
+    r"|agora esta|contratad[ao] (?:por|pela)|leciona)"
+)
+_STUDIES = re.compile(r"\b(?:studies|studying|goes to|attends|estuda|estudando|cursa|faz)\b")
+_FOUNDED = re.compile(
+    r"\b(?:founded|co-founded|set up|opened|created|launched|started an?|fundou|abriu|criou|montou|lancou)\b"
+)
+_OWNS = re.compile(r"\b(?:has|owns|runs|tem|e don[ao] de|toca|possui)\b")
+
+
+def _link_called(told: Told, state: Reading, linked: set[str]) -> None:
+    """ "moved over to a startup called Plumbline": the company has a word for what it is before its name."""
+    m = _CALLED.match(plain(told.predicate))
+    if m is None or told.shown != told.subject or _DENIED.search(fold(told.predicate)):
+        return
+    named = re.match(NAME, told.predicate[m.start("n") :])
+    if named is None:
+        return
+    lead, what, name = m["lead"] + " ", m["what"], trim(named.group(), state.known_names())
+    if fold(name) in linked or what == "band":
+        return
+    # "started a company" founds it, "started at a company" does not: the article is part of the test.
+    before = fold(told.predicate[: m.start("what")])
+    relation = (
+        ("founded", _FOUNDED.search(before)),
+        ("studies_at", _STUDIES.search(lead) if what in _SCHOOLS else None),
+        ("works_at", _WORKS.search(lead)),
+        ("owns", _OWNS.search(lead)),
+    )
+    for rel_type, found in relation:
+        if found and (rel_type in ("founded", "owns") or not m["how"].startswith(", ")):
+            state.link(told.subject, state.meet(name, "organization"), rel_type)
+            return
+
+
+_SCHOOLS = frozenset({"school", "university", "college", "escola", "universidade", "faculdade", "academia"})
 _PAIRS = (
+    (
+        re.compile(
+            r"^(?:got together|are together|have been together|are a couple|moved in together|are seeing each other"
+            r"|estão juntos|estão juntas|estamos juntos|são namorados|se conheceram e)"
+        ),
+        "partner_of",
+    ),
+    (
+        re.compile(
+            r"^(?:(?:just |recently |finally )?(?:broke|split) up|(?:got|are) divorced|separated|se separaram"
+            r"|terminaram"
+            r"|se divorciaram)"
+        ),
+        "former_partner_of",
+    ),
     (
         re.compile(r"^(?:(?:are|got|just got|were) married|married|(?:se )?casaram|são casados|estão casados)"),
         "spouse_of",
@@ -87,17 +151,25 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
     if frame.kind.name == "has" and frame.kind.target == "product" and kind_of(names[0]) == "place":
         return
     position = frame.value.find(names[0].split()[0])
-    if frame.kind.name in ("residence", "employer", "birthplace") and position > 12:
+    if re.search(r"\b(?:boy|girl|child|son|daughter|filh[ao]|menin[ao]|crianca|bebe)\b", fold(frame.value)):
+        return  # "had a baby boy called Sam": the child's edge is the role's
+    if frame.kind.name in ("residence", "employer", "birthplace") and not close_enough(frame.value, names[0]):
         return  # "lives in a flat near the Opera": the name is not where they live
-    if frame.kind.name == "has" and re.search(r"\b(?:in|em|na|no|from|at|de|do|da|of|for)\b", frame.value[:position]):
+    if frame.kind.name == "has" and _NO_POSSESSION.match(fold(frame.value)):
+        return  # "has a PhD"
+    if frame.kind.name in ("has", "runs", "founded", "member") and re.search(
+        r"\b(?:in|em|na|no|from|at|de|do|da|of|for)\b", frame.value[:position]
+    ):
         return  # "won a grant in Coimbra": the name is where, not what
     held = role_of(frame.value.split()[0]) if frame.kind.name == "has" and frame.value else None
     is_pet = re.match(r"adopt|adot", fold(told.predicate)) or (held is not None and held.kind == "pet")
     default = "pet" if is_pet else _DEFAULT_KIND.get(frame.kind.target, "other")
     kind = kind_of(names[0], default=default)
-    if frame.kind.name == "employer" and kind == "place":
+    if frame.kind.name == "employer" and (kind == "place" or (kind == "product" and re.match(r"is|é", told.predicate))):
         return
     if frame.kind.name == "residence" and kind == "organization":
+        if frame.event:
+            return  # "moved to Google" is a job
         kind = "place"
     if state.find(names[0]) is not None and frame.kind.target != "person":
         kind = state.find(names[0]).kind  # type: ignore[union-attr]
@@ -110,10 +182,26 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
     linked.add(fold(target))
 
 
+_NO_POSSESSION = re.compile(r"^(?:phd|mba|msc|bsc|ma|ba|md|degree|master|doutorado|mestrado|diploma|adhd|tdah|covid"
+                            r"|hiv|ocd|toc|ptsd"
+                            r"|ibs|tept|tv)\b")  # fmt: skip
+
+
+def close_enough(value: str, name: str) -> bool:
+    """Whether a name is the value itself ("an estate called Wick") and not what stands near it ("a school in Hull")."""
+    position = value.find(name.split()[0])
+    before = fold(value[: max(0, position)]).rstrip()
+    if re.search(r"\b(?:called|named|chamad[ao])$", before):
+        return True
+    return position <= 12 and not re.search(r"\b(?:in|near|at|by|em|perto)\b", before)
+
+
 def _work_place(told: Told, state: Reading, linked: set[str], frame: Frame | None) -> None:
     """ "is compliance manager at Nortec", "studies law at X": an employer or school that another frame's value hid."""
     if frame is None or frame.negative or frame.ended or frame.kind.name not in ("occupation", "studies"):
         return
+    if not _is_the_subject(told):
+        return  # "my sons study at X": it is they who do
     for m in _AT.finditer(told.predicate):
         name = trim(m["v"], state.known_names())
         if (

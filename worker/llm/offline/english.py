@@ -22,7 +22,10 @@ regret deal handle supervise represent serve sponsor mentor tutor crochet sew we
 snowboard row wrestle meditate pray worship hold let put set hit cost read speak say tell ask answer explain mention
 report open close pick choose grow drive live share split survive inherit expect approve pass fail apply enrol enroll
 register sign book order cancel rely depend specialise specialize focus snore stutter limp binge stream blog podcast
-tweet post subscribe
+tweet post subscribe weigh measure lend borrow propose gain adore moonlight freelance retrain downsize babysit
+specialize fast breastfeed snack binge blush stammer restore brew sculpt carve forage kayak dive windsurf skateboard
+jam busk commute cohabit divorce elope co-own sublet mortgage inject swallow vape vomit faint sneeze itch ache
+outgrow overcome recommend prescribe diagnose treat operate undergo upset scare bore annoy bother relax calm
 """)
 _PAST = word_list("""
 be:was,were,been have:had do:did,done go:went,gone come:came leave:left buy:bought sell:sold begin:began,begun
@@ -34,7 +37,7 @@ forget:forgot,forgotten dream:dreamt fly:flew,flown break:broke,broken hear:hear
 sell:sold wake:woke,woken choose:chose,chosen tell:told say:said hold:held bind:bound catch:caught fall:fell,fallen
 rise:rose fight:fought hide:hid steal:stole,stolen throw:threw,thrown lie:lay deal:dealt mean:meant
 understand:understood bite:bit shoot:shot lend:lent swear:swore sweep:swept tear:tore weave:wove sew:sewed quit:quit
-put:put set:set hit:hit cost:cost cut:cut hurt:hurt let:let
+put:put split:split set:set hit:hit cost:cost cut:cut hurt:hurt let:let
 """)
 MODALS = word_set(
     "will would can could may might must shall should cannot won't wouldn't can't couldn't shouldn't mustn't"
@@ -156,8 +159,11 @@ def is_third(word: str) -> bool:
     return word.endswith("s") and base(word) is not None and word not in _bases()
 
 
-def starts_predicate(words: list[str], *, third_only: bool = False) -> bool:
-    """Whether ``words`` (what follows "and", or a clause without subject) begin with a finite verb."""
+def starts_predicate(words: list[str], *, third_only: bool = False, last: bool = False) -> bool:
+    """Whether ``words`` (what follows "and", or a clause without subject) begin with a finite verb.
+
+    ``last``: they are cut from their sentence already, so a verb may stand alone ("still drives").
+    """
     rest = [w.lower() for w in words]
     if rest[:2] == ["no", "longer"]:
         rest = rest[2:]
@@ -166,7 +172,7 @@ def starts_predicate(words: list[str], *, third_only: bool = False) -> bool:
     if not rest:
         return False
     if rest[0] in MODALS or rest[0] in AUX or is_past(rest[0]) or is_third(rest[0]):
-        return len(rest) > 1 or is_past(rest[0])
+        return last or len(rest) > 1 or is_past(rest[0])
     if third_only or base(rest[0]) is None or rest[0].endswith("ing"):
         return False
     return rest[0] not in _NOUNISH or (len(rest) > 1 and rest[1] in _AFTER_VERB)

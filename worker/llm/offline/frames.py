@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
+from worker.llm.offline.lexicon import ORGANISATIONS
 from worker.llm.offline.text import plain
 
 
@@ -69,6 +70,7 @@ KINDS = {
         Kind("hired", "specific_event", "hired", "person", None, False),
         Kind("habit", "routine_activity", None, "concept", None, False),
         Kind("ability", "stable_preference", None, "concept", None, False),
+        Kind("plan", "specific_event", None, "concept", None, False),
     )
 }
 
@@ -80,26 +82,50 @@ _V = r"(?P<v>[^,;.]+)"
 _N = r"(?:the |a |an |o |um |uma |os |as )?"
 _IN = r"(?:in|em|no|na|nos|nas|near|perto de)"
 _TO = r"(?:to|into|para(?: o| a)?|pra|pro|em|no|na)"
-_AT_WORK = r"(?:at|for|with|na|no|em|para a|para o|pra|pela|pelo|nas|nos)"
+_NO_ORG = rf"(?!(?:an?|uma?|the|another|outra) (?:[\w-]+ ){{0,2}}?(?:{'|'.join(sorted(ORGANISATIONS))})\b)"
+# "em" leads to a place, "na" and "no" to an employer: "trabalha em Jundiaí", "trabalha na Vivo".
+_AT_WORK = r"(?:at|for|na|no|para a|para o|pra|pela|pelo|nas|nos)"
+_NO_JOB = (
+    r"(?!nascid|criad|natural|apaixonad|doid|louc|fa |torced|casad|formad|viciad|famos|feliz|melhor|bom |boa |pessim"
+    r"|otim)"
+)
 # name of the kind, flags (e: event, x: end of it, n: denial), pattern of the predicate.
 _PATTERNS = (
+    ("plan", "e", rf"(?:is (?:moving|relocating|going to move|about to move|off)|are moving|will move|plans to move"
+                  rf"|wants to move|vai (?:se )?mudar|vai morar|vao (?:se )?mudar|vao morar|pretende (?:se mudar|morar)"
+                  rf"|quer (?:se mudar|morar)|esta de mudanca|vai voltar)(?: back| out"
+                  rf"| em definitivo)?(?: .+?)? {_TO} {_V}"),
     ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has been living|has lived|mora|morando|vive"
     rf"|reside"
                       rf"|esta morando|continua|lives? on) (?:with .+? |com .+? )?{_IN} {_V}"),
-    ("residence", "e", rf"(?:has |have )?(?:moved|relocated|emigrated|immigrated|is moving|se mudou|mudou-se|mudou"
-                       rf"|foi morar|veio morar|vai morar|vai se mudar|mudou de cidade)(?: back)?(?: (?:from|de|do"
-                       rf"|da) .+?)? {_TO} {_V}"),
+    ("residence", "e", rf"(?:has |have )?(?:moved|relocated|emigrated|immigrated|se mudou|mudou-se|mudou"
+                       rf"|foi morar|veio morar|foi viver|veio viver|mudou de cidade|voltou a morar|settled"
+                       rf"|moved back)(?: back"
+                       rf"| out| over| down| up| de volta)?(?: (?:from|de|do"
+                       rf"|da) .+?)? {_TO} {_NO_ORG}{_V}"),
     ("residence", "x", r"(?:moved out of|left|saiu de|deixou|foi embora de"
                        r"|moved away from) (?P<v>(?:the )?(?:city|cidade|country|pais|flat|apartment)\b.*)"),
-    ("employer", "e", rf"(?:has )?(?:joined|started at|got a (?:new )?job at|was hired by|began working at"
+    ("employer", "e", rf"(?:has )?(?:joined|started at|(?:started|got|landed|found|took|accepted|began) (?:an? "
+                      rf"|their |his |her )"
+                      rf"(?:new |better )?(?:[a-z-]+ ){{0,2}}?(?:job|role|position|post|internship"
+                      rf"|apprenticeship) (?:at|with)"
+                      rf"|is doing (?:an? |their )?(?:apprenticeship|internship|placement|residency"
+                      rf"|traineeship) (?:at|with)"
+                      rf"|(?:faz|esta fazendo|comecou) (?:um |o )?(?:estagio|residencia|trainee) (?:na|no)"
+                      rf"|got the job (?:at|with)"
+                      rf"|conseguiu (?:o |a |uma )?(?:emprego|vaga|trabalho) (?:na|no)|was hired (?:by|at)"
+                      rf"|began working (?:at|for)"
                       rf"|started working (?:at|for)|signed with|entrou (?:na|no|em|para a)"
-                      rf"|comecou (?:a trabalhar )?(?:na|no|em)|foi contratad[ao] (?:pela|pelo)"
-                      rf"|arrumou (?:um )?emprego na|conseguiu (?:um )?emprego na|esta trabalhando (?:na|no)"
+                      rf"|comecou (?:a trabalhar )?(?:na|no)|foi contratad[ao] (?:pela|pelo|na|no)"
+                      rf"|(?:comecou (?:num|em um|no)|arrumou (?:um )?|conseguiu (?:um )?"
+                      rf"|arranjou (?:um )?) ?(?:novo )?"
+                      rf"(?:emprego|trampo|trabalho|estagio|vaga)(?: novo)? (?:na|no)|esta trabalhando (?:na|no)"
                       rf"|is working (?:at|for)|passou a trabalhar (?:na|no)) {_N}{_V}"),
     ("employer", "e", r"(?:foi|went|moved|switched) (?:para|pra|to) (?:a |o )?(?P<v>[^,;.]+?) (?:as|como) .+"),
-    ("employer", "", rf"(?:works?|worked|has been working|is employed|is an? [\w -]+|trabalha|trabalhando"
-    rf"|atua|e [\w -]+|leciona"
-                     rf"|teaches|ensina)(?: (?:as|como) [^,]+?)? {_AT_WORK} {_N}{_V}"),
+    ("employer", "", rf"(?:works?|worked|has been working|is employed|is an? (?:[\w-]+ ){{0,3}}?[\w-]+|trabalha"
+                     rf"|trabalhando|atua|e {_NO_JOB}(?:[\w-]+ ){{0,3}}?[\w-]+|leciona|is an? (?:[\w-]+ )+?of [\w-]+"
+                     rf"|teaches(?: [\w-]+){{0,2}}|ensina(?: [\w-]+)?|da aulas?(?: de [\w-]+)?)(?: (?:as"
+                     rf"|como) [^,]+?)? {_AT_WORK} {_N}{_V}"),
     ("employer", "x", rf"(?:has )?(?:left|quit|resigned from|was fired from|was laid off (?:from|by)|retired from"
                       rf"|got fired from|stopped working (?:at|for)|saiu d[aeo]|pediu demissao d[aeo]"
                       rf"|foi demitid[ao] (?:da|do|pela|pelo)|deixou (?:a|o)|largou (?:a|o)"
@@ -107,20 +133,38 @@ _PATTERNS = (
     ("occupation", "", rf"(?:works|worked|trabalha|atua) (?:as an?|as|como) {_V}"),
     ("occupation", "e", rf"(?:became|got promoted to|was promoted to|foi promovid[ao] a|virou|se tornou|was made"
                         rf"|retrained as) {_N}(?!pai|mae|avo|tio|tia|amig|father|mother|vega|vegeta){_V}"),
-    ("age", "", r"(?:is|turned|just turned|has turned|completou|fez|vai fazer|tem|esta com) (?P<v>(?:\d{1,3}"
+    ("age", "", r"(?:is|turned|just turned|has turned|completou|fez|tem|esta com) (?P<v>(?:\d{1,3}"
                 r"|[a-z]+(?: e [a-z]+)?))(?: years old| years of age| anos(?: de idade)?)(?!\w)"),
-    ("age", "", r"(?:is|turned|just turned|has turned) (?P<v>\d{1,3})(?=$|[ ,.](?!%|km|kg|minutes|hours|cm))"),
+    ("age", "", r"(?:is|turned|just turned|has turned) (?P<v>\d{1,3})(?=$|,|\.$| (?:now|today|this|next|in|on|and"
+                r"|but|yesterday|tomorrow|last)\b)"),
     ("name", "", rf"(?:is called|is named|'s name is|se chama|chama-se|tem o nome de) {_V}"),
     ("nickname", "", rf"(?:is (?:also )?known as|goes by|is called .+ by|e conhecid[ao] como|tem o apelido de"
                      rf"|is nicknamed) {_V}"),
-    ("birthplace", "", rf"(?:was born|nasceu) {_IN} (?P<v>(?!\d|the \d|janeiro|fevereiro|marco|abril|maio|junho"
+    ("birthplace", "", rf"(?:was born(?: and (?:raised|bred))?|nasceu(?: e cresceu)?"
+                       rf"|e nascid[ao](?: e criad[ao])?) {_IN} (?P<v>(?!\d|the \d|janeiro|fevereiro|marco|abril"
+                       rf"|maio|junho"
                        rf"|julho|agosto|setembro|outubro|novembro|dezembro|january|february|march|april|may |june"
                        rf"|july|august|september|october|november|december)[^,;.]+)"),
     ("birthday", "", rf"(?:was born on|nasceu (?:no dia|em)|faz aniversario (?:em|no dia)) {_V}"),
     ("origin", "", r"(?:is|comes|e|veio) (?:originally )?(?:from|de|do|da) (?P<v>[^,;.]+)"),
-    ("graduated", "e", rf"(?:graduated|got (?:a|her|his|their) degree|se formou|formou-se|e formad[ao])(?: in .+?"
+    ("graduated", "e", rf"(?:graduated|got (?:an? |her |his |their )(?:[\w'.-]+ ){{0,2}}?(?:degree|phd|doctorate"
+                       rf"|master's|mba|diploma|bachelor's)|finished (?:an? |her |his "
+                       rf"|their )(?:[\w'.-]+ ){{0,2}}?(?:degree|phd|doctorate|master's|mba|studies)|se formou"
+                       rf"|formou-se|e formad[ao])(?: in .+?"
                        rf"| em .+?)? (?:from|at|pela|pelo|na|no) {_N}{_V}"),
     ("graduated", "e", rf"(?:graduated|se formou|formou-se|e formad[ao]) (?:in|em) {_V}"),
+    ("studies", "", rf"(?:is (?:doing|taking|finishing|starting|pursuing|halfway through|working on|reading)|does"
+                    rf"|started|began"
+                    rf"|starts|has started|is on) (?:an? |his |her |their )?(?:[\w'.-]+ ){{0,2}}?(?:phd|doctorate"
+                    rf"|master'?s?(?: degree)?|mba"
+                    rf"|bachelor'?s?(?: degree)?|degree|postdoc|diploma|msc|bsc|ma|ba|foundation course|course"
+                    rf"|a levels|a-levels)"
+                    rf"(?: (?:in|of|on) .+?)? (?:at|with) {_N}{_V}"),
+    ("studies", "", rf"(?:is|esta|ta) (?:in|no|na) (?:his |her |their )?(?:[\w-]+ )(?:year|ano|semestre"
+                    rf"|periodo)(?: (?:of|de|do|da) .+?)?"
+                    rf" (?:at|na|no) {_N}{_V}"),
+    ("studies", "", r"(?:goes to|attends|is at|got into|got accepted (?:to|at|into)) (?P<v>[^,;.]*\b(?:university"
+                    r"|college|school|institute|academy)\b[^,;.]*)"),
     ("studies", "", rf"(?:studies|studied|is studying|majors|estuda|estudando|esta estudando|cursa|faz"
                     rf"|esta fazendo|esta cursando)(?: .+?)? (?:at|na|no|pela) {_N}{_V}"),
     ("studies", "", rf"(?:studies|is studying|majors in|estuda|cursa|esta estudando|faz (?:faculdade|curso"
@@ -143,7 +187,7 @@ _PATTERNS = (
     ("allergy", "", rf"(?:is|e|tem) (?:allergic to|alergic[ao] [ao]s?|alergia [ao]s?) {_V}"),
     ("allergy", "", r"(?:has an? |tem )(?P<v>\w+) allergy"),
     ("diet", "", r"(?:is|e|became|virou|se tornou) (?:an? |um |uma )?(?P<v>vegetarian\w*|vegan\w*|pescatarian"
-                 r"|celiac|coeliac|celiac[ao]|intolerante [^,;.]+|lactose intolerant|gluten intolerant)"),
+                 r"|celiac[ao]?|coeliac|intolerante [^,;.]+|lactose intolerant|gluten intolerant)"),
     ("condition", "", rf"(?:was diagnosed with|suffers from|has (?:type \d )?(?=diabetes|asthma|cancer|migraines"
                       rf"|epilepsy|adhd|anxiety|depression|high blood)|foi diagnosticad[ao] com|sofre de"
                       rf"|tem (?=diabetes|asma|cancer|enxaqueca|epilepsia|tdah|ansiedade|depressao|pressao alta"
@@ -158,7 +202,8 @@ _PATTERNS = (
     ("language", "", rf"(?:speaks|is fluent in|fala|e fluente em) {_V}"),
     ("has", "x", rf"(?:sold|gave away|got rid of|lost|scrapped|vendeu|doou|perdeu|se desfez d[aeo]|deu"
                  rf"|devolveu) (?:his |her |their |the |o |a |os |as |seu |sua |o seu |a sua |um |uma )*{_V}"),
-    ("has", "e", rf"(?:bought|adopted|got (?=an? |some )|comprou|adotou|ganhou|pegou|adquiriu) ?(?:an? |some |um "
+    ("has", "e", rf"(?:just |recently )?(?:bought|adopted|rescued|got (?=an? |some )|comprou|adotou|resgatou"
+                 rf"|acabou de comprar|ganhou|pegou|adquiriu) ?(?:an? |some |um "
                  rf"|uma |o |a |os |as |seu |sua |his |her |their |the )*(?:new |novo |nova )?{_V}"),
     ("has", "", rf"(?:has(?: got)?|owns|drives|rides|possui|tem|dirige|e don[ao] d[aeo]) (?:an? |um |uma |o |a "
                 rf"|dois |duas |two |three |tres )?(?!to |been |que |to\b|never|nao)(?!\w+ (?:years|anos)\b){_V}"),
@@ -176,8 +221,10 @@ _PATTERNS = (
     ("ability", "", rf"(?:can|is able to|pode|consegue) {_V}"),
     ("habit", "", r"(?:smokes?|drinks?|eats?|smoked|drank|fuma|fumou|bebe|bebeu|come|comeu|pratica|practi[cs]es"
                   r"|corre|runs|nada|swims|toca|plays|joga) ?(?P<v>[^,;.]*)"),
-    ("occupation", "", r"(?:is|e) (?:an? |um |uma |o |a |the )?(?P<v>(?!going|coming|to |not |very "
-                       r"|muito )(?:[\w-]+ ){0,3}?[\w-]*(?:er|or|ist|ian|nurse|chef|cook|architect|student|pilot"
+    ("occupation", "", r"(?:is (?:now |currently |also )?(?:an? |the )?|e (?:um |uma |o |a )?)(?P<v>(?!going|coming"
+                       r"|to |not |very "
+                       r"|muito |now |currently |also |[\w-]+ing\b|doid|louc)(?:[\w-]+ ){0,3}?[\w-]*(?:er|or|ist|ian"
+                       r"|nurse|chef|cook|architect|student|pilot"
                        r"|lawyer|dentist|vet|clerk|ceo|cto|head of \w+|judge|accountant|assistant|analyst|surgeon"
                        r"|scientist|guide|firefighter|soldier|eir[ao]|ist[ao]|or|ora|log[ao]|medic[ao]"
                        r"|advogad[ao]|arquitet[ao]|gerente|estudante|analista|chefe de cozinha|piloto|juiz|juiza"
@@ -201,7 +248,9 @@ _OPENER = re.compile(
 _TAIL = re.compile(
     r"\s+(?:since|desde|ha|for|with|com|yesterday|ontem|last|next|anymore|any more|now|agora|today|hoje"
     r"|em \d{4}|in \d{4}|as|como|and|e|but|mas|because|porque|on|when|quando|no mes|na semana|semana passada"
-    r"|ano passado|mes passado|mais|also|tambem|ago|para|to|after|depois)\b.*$"
+    r"|ano passado|mes passado|in (?:january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)|em (?:janeiro|fevereiro|marco|abril|maio|junho|julho|agosto|setembro|outubro|novembro|dezembro)"
+    r"|mais|also|tambem|ago|para|to|after|depois)\b.*$"
 )
 
 

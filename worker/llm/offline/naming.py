@@ -6,14 +6,12 @@ import re
 from dataclasses import dataclass, field
 
 from worker.llm.offline import english, portuguese
+from worker.llm.offline.lexicon import is_person_noun
 from worker.llm.offline.names import NAME, compatible, find_names, is_name_word, kind_of, trim
-from worker.llm.offline.roles import ADJECTIVES, TRAILING, Role, is_plural, role_of
+from worker.llm.offline.roles import ADJ, ROLES, TRAIL, WORD, Role, as_mine, is_plural, role_of
 from worker.llm.offline.state import Fact, Reading, possessive, role_edge, role_sentence
 from worker.llm.offline.text import fold, mentions, plain
 
-_ADJ = "(?:" + "|".join(sorted(ADJECTIVES, key=len, reverse=True)) + ")"
-_TRAIL = "(?:" + "|".join(TRAILING) + ")"
-_WORD = r"[^\W\d_]+(?:-[^\W\d_]+)*"
 _MINE = r"(?:[Mm]y|[Oo]ur|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa)"
 _MINES = rf"(?:{_MINE}|[Mm]eus|[Mm]inhas|[Nn]ossos|[Nn]ossas)"
 _ANY_CASE = r"(?:[^\W\d_][\w'\-]*)"
@@ -38,16 +36,18 @@ class RolePhrases:
 
 
 _ROLE_NAME = re.compile(
-    rf"\b(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?:,"
+    rf"\b(?P<mine>{_MINE}) (?P<adj>(?:{ADJ} )*)(?P<role>{WORD})(?P<trail> {TRAIL})?(?:,"
     rf"| -)? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?"
 )
 _NAME_ROLE = re.compile(
-    rf"(?P<name>{NAME}), (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?(?=[,.]|$"
+    rf"(?P<name>{NAME}), (?P<mine>{_MINE}) (?P<adj>(?:{ADJ} )*)(?P<role>{WORD})(?P<trail> {TRAIL})?(?=[,.]|$"
     rf"| (?:is|was|has|é|foi|tem))"
 )
 _HAS_NAMED = re.compile(
-    rf"\b(?i:have|has|had|got|adopted|tenho|tem|temos|ganhei|adotei|adotamos|adotou|tinha) (?:an? |uma? "
-    rf"|(?P<many>[a-zê0-9]+) )(?P<adj>(?:{_WORD} ){{0,2}}?)(?P<role>{_WORD})(?:,|:)?"
+    rf"\b(?i:have|has|had|got|got (?:myself|ourselves)|adopted|rescued|bought|tenho|tem|temos|ganhei|ganhamos|adotei"
+    rf"|adotamos|adotou"
+    rf"|tinha|resgatei|resgatamos|comprei|compramos|peguei|pegamos) (?:an? |uma? "
+    rf"|(?P<many>[a-zê0-9]+) )(?P<adj>(?:{WORD} ){{0,2}}?)(?P<role>{WORD})(?:,|:)?"
     rf"(?: (?:called|named|chamad[oa]s?|cham(?:a|am)"
     rf"|que se chamam?))?,? (?:[oa] )?(?P<name>{NAME})(?P<more>(?:(?:,| and| e|, and|, e) (?:[oa] )?{NAME})*)"
 )
@@ -63,8 +63,8 @@ def group_names(sentence: str, state: Reading) -> RolePhrases:
     result = RolePhrases(_resolve_brackets(_join_pairs(sentence, state), state))
     for pattern in (_ROLE_NAME, _NAME_ROLE):
         for m in pattern.finditer(result.text):
-            role = role_of(m["role"])
-            name = trim(m["name"], state.known_names())
+            role = role_of(f"{m['role']}{m['trail'] or ''}") or role_of(m["role"])
+            name = re.sub(r"^(?:[OoAa]|The) ", "", trim(m["name"], state.known_names()))
             if role is None or is_plural(m["role"]) or not is_name_word(name.split()[0]):
                 continue
             canonical = state.meet(state.canonical(name), role.kind, gender=_gender(role, m["mine"]))
@@ -78,10 +78,11 @@ def group_names(sentence: str, state: Reading) -> RolePhrases:
 
 
 _PAIR = re.compile(
-    rf"(?P<n>{NAME}) (?P<and>and|e) (?:her|his|seu|sua|o|a) (?P<role>{_WORD}),? (?P<n2>{NAME})",
+    rf"(?P<n>{NAME}) (?P<and>and|e) (?:her|his|seu|sua|o|a) (?P<role>{WORD}),? (?P<n2>{NAME})",
 )
 _NAMED_LATER = re.compile(
-    rf"\b(?P<a>an?) (?P<noun>(?:{_WORD} )?{_WORD})(?:,| and)(?: we| I)? "
+    rf"\b(?P<a>an?) (?P<noun>(?:{WORD} )?{WORD})(?P<mid>(?: (?:on|in|last|this|at) \w+){{0,2}})(?:,| and"
+    rf"|, and)(?: we| I)? "
     rf"(?:named|called) (?:her|him|it) (?P<name>{NAME})"
 )
 
@@ -97,7 +98,7 @@ def _join_pairs(sentence: str, state: Reading) -> str:
         role_fact(state.canonical(m["n2"]), m["role"].lower(), role, owner, state)
         return f"{m['n']} {m['and']} {m['n2']}"
 
-    return _NAMED_LATER.sub(r"\g<a> \g<noun> called \g<name>", _PAIR.sub(put, sentence))
+    return _NAMED_LATER.sub(r"\g<a> \g<noun> called \g<name>\g<mid>", _PAIR.sub(put, sentence))
 
 
 def _kept_adjective(adjectives: str) -> str:
@@ -120,9 +121,9 @@ def _resolve_brackets(sentence: str, state: Reading) -> str:
 
     def put(m: re.Match[str]) -> str:
         inner = m["inner"].strip()
-        if hint := re.fullmatch(rf"{_MINE} (?P<role>{_WORD})", inner):
+        if hint := re.fullmatch(rf"{_MINE} (?P<role>{WORD})", inner):
             return f"{inner} {m['name']}" if role_of(hint["role"]) else m["name"]
-        if hint := re.fullmatch(rf"(?P<role>{_WORD}) d[aoe] (?P<owner>{NAME})", inner):
+        if hint := re.fullmatch(rf"(?P<role>{WORD}) d[aoe] (?P<owner>{NAME})", inner):
             return m["name"]
         if not re.fullmatch(NAME, inner) or kind_of(m["name"]) == "place":
             return m.group()
@@ -134,30 +135,71 @@ def _resolve_brackets(sentence: str, state: Reading) -> str:
     return _AKA.sub(known_as, _BRACKET.sub(put, sentence))
 
 
+_AND_NAMED = re.compile(
+    rf"^,? (?:and|e) (?:an? |uma? |[a-zê0-9]+ )(?P<adj>(?:{WORD} ){{0,2}}?)(?P<role>{WORD})(?:,|:)?"
+    rf"(?: (?:called|named|chamad[oa]s?))?,? (?:[oa] )?(?P<name>{NAME})(?P<more>(?:(?:,| and| e) (?:[oa] )?{NAME})*)"
+)
+
+
+def _owned_role(m: re.Match[str]) -> Role | None:
+    """The role of what somebody has; "a baby boy called Sam" is a child."""
+    if fold(m["role"]) in (
+        "boy",
+        "girl",
+        "boys",
+        "girls",
+        "menino",
+        "menina",
+        "meninos",
+        "meninas",
+        "garoto",
+        "garota",
+    ):
+        return ROLES["child"]
+    return as_mine(m["role"])
+
+
 def _meet_owned(text: str, state: Reading) -> None:
     """ "has a daughter named Emilia", "temos dois filhos, o Davi e a Luísa": edges; the clause itself is the fact."""
     for m in _HAS_NAMED.finditer(text):
-        role = role_of(m["role"])
+        role = _owned_role(m)
+        if role is not None and role.kind == "pet" and re.match(r"(?:had|tinha)\b", m.group(), re.I):
+            continue  # "we had a parrot called Pepe" is over
         if role is None or re.search(r"\b(?:he|she|they|ela|ele|his|her|their) $", text[: m.start()]):
             continue
         lead = text[: m.start()].strip().lower().split()
         first = (
             not lead
-            or lead[-1] in ("i", "we", "eu", "nós", "e", "and", "also", "já", "gente", "just")
+            or lead[-1] in ("i", "we", "i've", "we've", "eu", "nós", "e", "and", "also", "já", "gente", "just")
             or portuguese.first_person(m.group().split()[0]) is not None
         )
         if not first:
             continue
-        for name in [m["name"], *find_names(m["more"] or "", state.known_names())]:
-            canonical = state.meet(state.canonical(name), role.kind, gender=role.gender)
-            state.link(*role_edge(role, canonical, state.speaker))
-            if not is_plural(m["role"]):
-                state.role_holders[role.english] = canonical
+        _link_owned(m, role, state)
+        if (more := _AND_NAMED.match(text[m.end() :])) and (other := _owned_role(more)):
+            _link_owned(more, other, state)
+
+
+def _link_owned(m: re.Match[str], role: Role, state: Reading) -> None:
+    for name in [m["name"], *find_names(m["more"] or "", state.known_names())]:
+        canonical = state.meet(state.canonical(name), role.kind, gender=role.gender)
+        state.link(*role_edge(role, canonical, state.speaker))
+        if not is_plural(m["role"]):
+            state.role_holders[role.english] = canonical
+
+
+_GONE = re.compile(
+    r"\b(?:put (?:\w+ ){0,5}(?:to sleep|down)|passed away|died|lost (?:my|our)|rehomed|ran away|morreu|faleceu"
+    r"|sacrificad[ao]|perdi"
+    r"|perdemos|fugiu|partiu|doei|doamos|foi embora)\b"
+)
 
 
 def tell_roles(found: RolePhrases, state: Reading, *, told: bool) -> None:
     """The facts and edges of the roles; only where the sentence told something, or was nothing but the role itself."""
     for phrase in found.phrases:
+        if told and phrase.role.kind == "pet" and _GONE.search(plain(found.text)):
+            continue  # "we had to put our dog Max to sleep": nobody has Max any more
         _tell_role(phrase, state, told=told)
 
 
@@ -196,25 +238,33 @@ _NICKNAME = re.compile(
     rf"|colleagues)|[Tt]hey)(?: \w+ly| all| just)? calls? me|[Yy]ou can call me|[Cc]all me|I go by"
     rf"|[Mm]y nickname is|I'm known as|I am known as)"
     rf"|(?:[Tt]odo mundo|[Tt]odos|[Oo]s amigos|[Mm]eus amigos|[Aa] família|[Mm]inha família|[Oo] pessoal"
-    rf"|[Aa]s pessoas|a galera)? ?[Mm]e chamam? de|[Pp]odem? me chamar de|[Mm]eu apelido é"
+    rf"|[Aa]s pessoas|[Aa] galera|[Mm]eus? \w+|[Mm]inhas? \w+|[Nn]a \w+)? ?[Mm]e chamam? de|[Pp]odem? me chamar de"
+    rf"|[Mm]eu apelido é"
     rf"|[Ss]ou conhecid[oa] como|(?:[Ee]les )?[Mm]e conhecem como) (?P<name>{NAME}|{_ANY_CASE})(?P<rest>.*)$"
 )
 _ROLE_CALLED = re.compile(
-    rf"^(?:[oaOA] )?(?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
+    rf"^(?:[oaOA] )?(?P<mine>{_MINE}) (?P<adj>(?:{ADJ} )*)(?P<role>{WORD})(?P<trail> {TRAIL})?"
     rf"(?:'s (?:full )?name is| is (?:called|named)|'s called|,? (?:called|named)| is| se chama| chama-se| chama"
     rf"| tem o nome de| é(?: [oa])?) (?P<name>{NAME}|(?<=called ){_ANY_CASE}|(?<=chama ){_ANY_CASE}"
     rf"|(?<=name is ){_ANY_CASE})(?: \((?P<alias>{NAME})\))?$"
 )
 _NAME_OF_ROLE = re.compile(
-    rf"^(?:[Tt]he name of (?P<mine1>{_MINE}) (?P<role1>{_WORD}) is"
-    rf"|[Oo] nome d[oa] (?P<mine2>{_MINE}) (?P<role2>{_WORD}) é) (?P<name>{NAME})$"
+    rf"^(?:[Tt]he name of (?P<mine1>{_MINE}) (?P<role1>{WORD}) is"
+    rf"|[Oo] nome d[oa] (?P<mine2>{_MINE}) (?P<role2>{WORD}) é) (?P<name>{NAME})$"
 )
+_NAME_OF_ANOTHER = re.compile(
+    rf"^(?:[Tt]he (?P<r1>{WORD})'s name(?: is|'s)|[Tt]he name of the (?P<r2>{WORD}) is"
+    rf"|[Tt]he (?P<r3>{WORD}) is (?:called"
+    rf"|named)|[Oo] nome d[oa] (?P<r4>{WORD}) é|[OoAa] (?P<r5>{WORD}) (?:se chama"
+    rf"|chama-se)) (?:[oa] )?(?P<name>{NAME})$"
+)
+_NOT_THAT = re.compile(r",? (?:and )?(?:not|e não|não) [^\s,]+(?: [^\s,]+)?$")
 _IS_ROLE = re.compile(
     rf"^(?:[oaOA] )?(?P<name>{NAME}) (?:is|'s"
-    rf"|é)(?: [oa])? (?P<mine>{_MINE}) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?$"
+    rf"|é)(?: [oa])? (?P<mine>{_MINE}) (?P<adj>(?:{ADJ} )*)(?P<role>{WORD})(?P<trail> {TRAIL})?$"
 )
 _PET_IS = re.compile(
-    rf"^[OoAa] (?P<role>{_WORD}) é [oa] (?P<name>{NAME})$|^[Tt]he (?P<role2>{_WORD}) is (?:called "
+    rf"^[OoAa] (?P<role>{WORD}) é [oa] (?P<name>{NAME})$|^[Tt]he (?P<role2>{WORD}) is (?:called "
     rf"|named )?(?P<name2>{NAME})$"
 )
 _NATIONALITY = re.compile(
@@ -225,7 +275,34 @@ _NATIONALITY = re.compile(
 
 def read_naming(clause: str, state: Reading) -> bool:
     """Clauses that give a name; True if the clause was one."""
-    return _own_name(clause, state) or _nickname(clause, state) or _role_called(clause, state)
+    clause = _NOT_THAT.sub("", clause)
+    return (
+        _own_name(clause, state)
+        or _nickname(clause, state)
+        or _role_called(clause, state)
+        or _name_of_another(clause, state)
+    )
+
+
+def _name_of_another(clause: str, state: Reading) -> bool:
+    """ "The teacher's name is Simone": whose teacher is not said, so the sentence stays as it is."""
+    m = _NAME_OF_ANOTHER.match(clause)
+    word = next((w for w in m.groups()[:-1] if w), "") if m else ""
+    if m is None or not is_name_word(m["name"].split()[0]) or not (role_of(word) or is_person_noun(word)):
+        return False
+    role = role_of(word)
+    canonical = state.meet(
+        state.canonical(m["name"]), role.kind if role else "person", gender=role.gender if role else ""
+    )
+    if role and role.kind == "pet":
+        role_fact(canonical, word.lower(), role, state.speaker, state)
+    else:
+        text = f"{canonical} é o nome d{'a' if (role and role.gender == 'f') or word.endswith('a') else 'o'} {word}"
+        if state.lang == "en":
+            text = f"{canonical} is the name of the {word}"
+        state.add(Fact(canonical, text, category="relationship_change"))
+    state.subject = canonical
+    return True
 
 
 def _own_name(clause: str, state: Reading) -> bool:

@@ -6,6 +6,7 @@ are not in the list ("-o", "-ei", "-i" at the head of a clause).
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import NamedTuple
 
@@ -27,7 +28,8 @@ marcar adiar matricular alcançar dominar praticar frequentar odiar suportar agu
 priorizar recomendar passear cursar prestar trancar largar completar faturar faltar custar pesar calçar adoçar
 temperar assar fritar tricotar costurar bordar meditar rezar orar congregar batizar enterrar velar herdar enfrentar
 superar melhorar piorar engordar cochilar roncar sonhar faxinar andar surfar escalar remar velejar patinar esquiar
-lutar malhar alongar
+lutar malhar alongar reprovar juntar quitar poupar costumar gerar anunciar brincar cobrar economizar postar gravar
+editar navegar jejuar tatuar arranhar hospedar decorar aumentar negociar apostar
 """)
 _ER = word_list("""
 viver comer beber correr vender aprender conhecer nascer crescer escrever receber esquecer morrer torcer entender
@@ -108,7 +110,8 @@ _SHAPE = (
 # First person plural forms in -amos/-emos/-imos are present and past at once; for these verbs they tell a state.
 _STATES = word_set(
     "morar trabalhar gostar amar adorar odiar detestar estudar falar viver ter ser estar usar namorar torcer "
-    "preferir frequentar evitar precisar curtir cuidar criar fumar beber"
+    "preferir frequentar evitar precisar curtir cuidar criar fumar beber dividir treinar jogar tocar praticar "
+    "torcer sofrer possuir administrar cantar dançar acordar costumar"
 )
 # Colloquial short forms of estar.
 _SPOKEN = {
@@ -284,6 +287,18 @@ def is_unreal(word: str) -> bool:
     )
 
 
+def is_infinitive(word: str) -> bool:
+    """Whether a word is the infinitive of a known verb."""
+    return word in _tables()[1]
+
+
+def gerund_of(word: str) -> str | None:
+    """The infinitive of a known verb's gerund ("morando"), or None."""
+    m = re.fullmatch(r"(\w+?)([aei])ndo", word.lower())
+    lemma_ = f"{m[1]}{m[2]}r" if m else ""
+    return lemma_ if lemma_ in _tables()[1] else None
+
+
 def third_person(word: str) -> bool:
     """Whether a word can be a verb in the third person."""
     return any(form.person == 3 for form in known(word))
@@ -300,8 +315,18 @@ def lemma(word: str) -> str:
     return readings[0].lemma if readings else word.lower()
 
 
+def singular(word: str) -> str:
+    """The third person singular of a third person plural form ("moram": "mora"); any other word unchanged."""
+    for form in known(word):
+        if form.person == 3 and form.number == 2:
+            return _tables()[1][form.lemma][{"pres": 1, "past": 5, "imp": 8}[form.tense]]
+    return word
+
+
 def plural(form: Form) -> str:
     """The third person plural in the tense of ``form``."""
+    if form.number == 1:
+        return _tables()[1][form.lemma][{"pres": 2, "past": 6, "imp": 9}[form.tense]]
     tense = (
         "past" if form.lemma not in _STATES and form.tense == "pres" and not _distinct_past(form.lemma) else form.tense
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from datetime import date
 
-from worker.llm.offline import naming, noise
+from worker.llm.offline import english, naming, noise, portuguese
 from worker.llm.offline.dates import find_date
-from worker.llm.offline.edges import note_edges
+from worker.llm.offline.edges import close_enough, note_edges
 from worker.llm.offline.frames import Frame, frame_of
 from worker.llm.offline.names import capitalise_known, find_names
+from worker.llm.offline.openings import without_openings
+from worker.llm.offline.ordering import plain_order
 from worker.llm.offline.roles import role_of
 from worker.llm.offline.sentences import (
     addresses_reader,
@@ -19,23 +21,10 @@ from worker.llm.offline.sentences import (
     states,
     without_fillers,
 )
-from worker.llm.offline.state import Fact, Reading
-from worker.llm.offline.subjects import Told, settle
+from worker.llm.offline.state import Fact, Reading, Told
+from worker.llm.offline.subjects import settle
 from worker.llm.offline.text import fold, plain, squeeze, words
 
-_OPENERS = re.compile(
-    r"^(?:(?:and|but|so|well|also|oh|ah|hey|hi|hello|ok|okay|yes|yeah|no|actually|btw|by the way|in fact"
-    r"|honestly|anyway|fyi|correction|"
-    r"sorry|thanks|to be honest|good news|bad news|"
-    r"e|mas|entao|bom|ah|oi|ola|olha|olha isso|ei|gente|sim|nao|na verdade|alias|pois e|alem disso|inclusive"
-    r"|correcao|desculpa|ok|bem|"
-    r"sabe|so que|porque|pois|because|although|though|while|embora|enquanto|since|then|depois|yet|or|um dia"
-    r"|enfim|por sinal)"
-    r"(?:,|!|:|\s-)+\s*|(?:and then|and|but|so|because|although|though|yet|also|actually|in fact"
-    r"|i meant(?: that)?|i mean|(?:eu )?quis dizer(?: que)?|quero dizer(?: que)?|e depois|mas|porque|pois"
-    r"|na verdade|alias|alem disso|entao|e) +)",
-)
-_LABEL = re.compile(r"^[\w ]{1,24}: +(?=\S)")
 _HEDGES = (
     (re.compile(r"^(?:i (?:think|believe|guess|suppose|feel like)|(?:eu )?(?:acho|creio|acredito|penso)(?: que)"
                 r"|parece que|it seems(?: that)?|apparently|"
@@ -66,10 +55,10 @@ def read(message: str, state: Reading) -> None:
 
 
 def _read_sentence(sentence: str, state: Reading) -> None:
-    sentence = without_fillers(sentence)
-    if not states(sentence) or noise.SECRET in sentence or _DOUBLE_NEGATION.match(fold(_bare(sentence))):
-        return
     state.lang = language(sentence, state.lang)
+    sentence = plain_order(without_openings(without_fillers(sentence)), state.lang)
+    if not sentence or not states(sentence) or noise.SECRET in sentence or _DOUBLE_NEGATION.match(fold(sentence)):
+        return
     body = squeeze(sentence)
     if state.lang == "en":
         body = re.sub(r"^i\b", "I", body)
@@ -92,20 +81,8 @@ def _without_relative(sentence: str) -> list[str]:
     return [f"{m['s']} {m['a']}", m["b"]] if m else [sentence]
 
 
-def _bare(clause: str) -> str:
-    """The clause without discourse markers at its head ("well,", "na verdade") and without a label ("turn two:")."""
-    while True:
-        folded = plain(clause)
-        if clause[:1] in "éÉ":  # "é" is a verb, "e" a conjunction: folding must not confuse them
-            return clause
-        match = _OPENERS.match(folded) or (_LABEL.match(folded) if folded.count(":") == 1 else None)
-        if not match or not clause[match.end() :].strip():
-            return clause
-        clause = clause[match.end() :].strip()
-
-
 def _read_clause(clause: str, state: Reading, *, continues: bool) -> None:
-    clause = _bare(clause)
+    clause = without_openings(clause)
     level = "explicit_statement"
     for pattern, hedge in _HEDGES:
         if m := pattern.match(plain(clause)):
@@ -164,12 +141,32 @@ def _read_report(clause: str, state: Reading) -> bool:
     return True
 
 
+def _as_one(told: Told, lang: str) -> str:
+    """The predicate in the singular, in which statements are recognised: "Rui e Ana moram em X" tells of Rui."""
+    if told.shown == told.subject:
+        return told.predicate
+    head, _, rest = told.predicate.partition(" ")
+    if lang == "pt":
+        lead = "se " if head == "se" else ""
+        if lead:
+            head, _, rest = rest.partition(" ")
+        return f"{lead}{portuguese.singular(head)} {rest}".strip()
+    plural_be = {"are": "is", "were": "was", "have": "has", "do": "does"}
+    if head in plural_be:
+        return f"{plural_be[head]} {rest}"
+    return (
+        f"{english.third(head)} {rest}" if english.base(head) == head and not english.is_past(head) else told.predicate
+    )
+
+
 def _attribute(frame: Frame, state: Reading) -> tuple[str | None, str | None]:
     """The attribute's key and value: the bare name where the value is a named thing; none where it should be one."""
     if frame.kind.target not in ("place", "organization", "person") or frame.kind.name in ("name", "nickname"):
         return frame.kind.attribute, frame.value
     names = find_names(frame.value, state.known_names())
-    return (frame.kind.attribute, names[0]) if names else (None, None)
+    if not names or not close_enough(frame.value, names[0]):
+        return None, None
+    return frame.kind.attribute, names[0]
 
 
 def _keep(told: Told, state: Reading) -> None:
@@ -178,7 +175,7 @@ def _keep(told: Told, state: Reading) -> None:
     if len(words(text)) < 3 and not re.search(r"[\u3040-\u9fff]", text):
         return
     state.subject = told.subject
-    frame = frame_of(told.predicate)
+    frame = frame_of(_as_one(told, state.lang))
     dated = find_date(text, state.today)
     fact = Fact(told.subject, text, level=state.level, category=frame.kind.category if frame else "conversational")
     if frame is None:

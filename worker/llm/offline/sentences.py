@@ -16,12 +16,13 @@ _PT_WORDS = word_set(
     "o a os as um uma de do da dos das no na nos nas em e é eu que não nao meu minha meus minhas se com por para "
     "pra pro está estou tenho sou foi fui ele ela você voce mas já ja há ha mais muito também tambem são ao à "
     "pelo pela isso este esta esse essa seu sua mora moro trabalho trabalha gosto gosta adoro tem temos ontem "
-    "hoje nunca sempre como desde anos"
+    "hoje nunca sempre como desde anos faz mal bem vou vai num numa dos pelos toda todo todos todas fui era tinha nem "
+    "quando porque onde dele dela nosso nossa nossos nossas mesmo minhas ter dia mes"
 )
 _EN_WORDS = word_set(
     "the a an of in on at to and is am are was were i i'm my he she it they we you that this with for from not "
-    "don't have has had his her their our but or as who live lives work works like likes love loves been be me "
-    "him by about now just also never"
+    "don't have has had his her their our but or as who live lives work works like likes love loves been be "
+    "him by about now just also never some than then when where which will would can could there an two"
 )
 
 _QUESTION = re.compile(
@@ -40,9 +41,11 @@ _HYPOTHESIS = re.compile(
     r"|\bcould have\b|\bshould(?:n't)?\b"
 )
 _WISH = re.compile(
-    r"^(?:i wish|i hope|i'd|i would|hopefully|let's|let us|if only|queria|eu queria|gostaria|eu gostaria"
-    r"|adoraria|tomara|quem me dera|espero|"
-    r"eu espero|oxala|deus queira|bem que|vamos|bora|pretendia|wish me|i want you|quero que|i need you"
+    r"^(?:i wish|i hope(?! to\b)|i'd|i would|hopefully|let's|let us|if only|queria|eu queria|gostaria|eu gostaria"
+    r"|adoraria|tomara|quem me dera|espero(?! \w+(?:ar|er|ir)\b)|"
+    r"eu espero(?! \w+(?:ar|er|ir)\b)|oxala|deus queira|bem que|vamos(?! (?:pra|pro|para|nos|viajar|morar|ter|casar"
+    r"|comprar|passar|mudar|reformar|fazer)\b.* (?:em|n[oa]|dia|ano|mes|semana|amanha|que vem|daqui)\b)|bora"
+    r"|pretendia|wish me|i want you|quero que|i need you"
     r"|preciso que|may (?:he|she|you|we|god))\b"
 )
 _CHATTER = re.compile(
@@ -60,14 +63,16 @@ _CHATTER = re.compile(
     r"|muito|demais|again|de novo))*\W*$"
 )
 _SMALL_TALK = re.compile(
-    r"^(?:i (?:see|know|agree|guess so|think so|don't know|do not know|understand|mean it|don't mind|don't care"
+    r"^(?:i (?:see|know|agree|guess so|think so|don't know(?! how to)|do not know(?! how to)|understand|mean it"
+    r"|don't mind|don't care"
     r"|have (?:a|one|some|another) "
     r"(?:question|doubt|idea)|need (?:some |your )?(?:help|advice)|can't believe|was (?:just )?(?:wondering"
     r"|kidding|joking)|forgot|got it|hear)\b"
-    r"|i'?m (?:fine|ok|okay|good|great|back|here|sorry|kidding|joking|sure|done|in|not sure|on my way|coming"
-    r"|ready|glad|happy to|so happy|just (?:kidding|joking))\b"
+    r"|i'?m (?:fine|ok|okay|good|great|back|here|done|in|on my way|coming|ready)(?=\W*$|,| (?:now|thanks|with that)\b)"
+    r"|i'?m (?:sorry|kidding|joking|sure|not sure|glad|happy to|so happy|just (?:kidding|joking))\b"
     r"|(?:it|that|this|there)(?:'s| is| was| will| has| are| were)?\b|let me\b|"
-    r"(?:eu )?(?:nao sei|sei la|sei|entendi|concordo|acho que sim|acho que nao|imagino|to brincando"
+    r"(?:eu )?(?:nao sei(?! \w+(?:ar|er|ir)\b)|sei la|sei|entendi|concordo|acho que sim|acho que nao|imagino"
+    r"|to brincando"
     r"|estou brincando|ja volto|vou ver|vou pensar|"
     r"to (?:bem|aqui|chegando|indo)|estou (?:bem|otim[ao]|aqui|chegando|indo)|tenho (?:uma|outra) (?:duvida"
     r"|pergunta)|preciso de (?:ajuda|uma ajuda|um conselho)|"
@@ -84,7 +89,12 @@ _IMPERATIVE_PT = re.compile(
     r"faz|faca|liga|ligue|espera)\b|(?:olha|olhe|veja|guarda|guarde|lembra|lembre|anota|anote|escreve|escreva"
     r"|traduza|traduz|explica|explique|"
     r"lista|liste|mostra|mostre|espera|espere|deixa|deixe|faz favor|faca|cria|crie|manda|mande|resume|resuma"
-    r"|apaga|apague|vem|venha|vai la|para de|"
+    r"|apaga|apague|marca|marque|agenda|agende|corrige|corrija|procura|procure|pesquisa|pesquise|compara|compare"
+    r"|calcula|calcule"
+    r"|gera|gere|sugere|sugira|recomenda|recomende|indica|indique|monta|monte|abre|abra|coloca|coloque|adiciona"
+    r"|adicione"
+    r"|remove|remova|troca|troque|muda|mude|reescreve|reescreva"
+    r"|vem|venha|vai la|para de|"
     r"pare|cuida|imagina|pensa|esquece|esqueca|toma|tome|nao (?:esquece|esqueca|deixa|deixe|se preocupe|fala"
     r"|fale))\b(?! [oa] (?!que)\w+ \w+ou\b))"
 )
@@ -162,7 +172,8 @@ def states(sentence: str, *, continues: bool = False) -> bool:
     )
     if any(p.search(folded) or p.search(opened) for p in patterns) and not _tells_anyway(opened):
         return False
-    if any(portuguese.is_unreal(word) for word in words(opened)):
+    # With accents: "bancária" is a job, "bancaria" a conditional.
+    if any(portuguese.is_unreal(word.lower()) for word in words(sentence)):
         return False
     return continues or not _is_imperative(opened)
 
@@ -180,6 +191,9 @@ def _is_imperative(folded: str) -> bool:
     first = words(folded)[:1]
     if _IMPERATIVE_PT.match(folded):
         return True
+    if len(words(folded)) > 1 and first == ["me"]:  # "me traduz isso"; "me mudei" is in the first person
+        verb = words(folded)[1]
+        return portuguese.first_person(verb) is None and not portuguese.past(verb) and not verb.endswith("m")
     return bool(first) and first[0] in _IMPERATIVE_EN and not re.match(r"\w+ (?:is|was|has|and i)\b", folded)
 
 
@@ -191,7 +205,7 @@ def addresses_reader(clause: str) -> bool:
 _NOT_AND_LIKE = rf"(?:[{UPPER}][^\W_]*|o|a)"
 _JOINTS = re.compile(
     r"(?P<comma>,)?\s+(?P<word>and then|and|but|so|because|although|though|while|whereas|since(?= (?:i|he|she"
-    r"|we|they)\b)|yet|or|"
+    r"|we|they)\b(?! (?:was|were|moved|got|left|met|had|came|started|joined|became|turned)\b))|yet|or|"
     r"mas|e|porém|porem|porque|pois|embora|enquanto|então|entao|só que|e depois)\s+|,\s+(?:(?:and|e)\s+)?",
     re.I,
 )
@@ -203,6 +217,8 @@ def split_clauses(sentence: str, lang: str) -> list[str]:
     start = 0
     for match in _JOINTS.finditer(sentence):
         left, right = sentence[start : match.start()], sentence[match.end() :]
+        if re.search(r"\bborn$", left):
+            continue  # "born and raised in Cardiff" is one statement
         if has_verb(left, lang) and opens_clause(right, lang, comma_only=match["word"] is None):
             pieces.append(left)
             start = match.end()
@@ -214,6 +230,8 @@ def has_verb(text: str, lang: str) -> bool:
     """Whether a finite verb stands in ``text``."""
     tokens = words(text)
     if lang == "pt":
+        if re.search(r"\b(?:não|nunca|só|eu|também) como\b|^como\b", text, re.I):
+            return True
         return any(
             portuguese.is_verb(t) or portuguese.first_person(t)
             for t in tokens
@@ -221,6 +239,8 @@ def has_verb(text: str, lang: str) -> bool:
         ) or bool(len(tokens) > 1 and portuguese.first_person(tokens[0], guess=True))
     lowered = [t.lower() for t in tokens]
     if any(t in english.MODALS or t in english.AUX or re.search(r"'(?:m|s|re|ve|ll|d)$", t) for t in lowered):
+        return True
+    if len(lowered) > 1 and lowered[0] in ("i", "we"):
         return True
     return any(english.is_finite(t) for t in lowered[1:]) or bool(lowered and english.is_past(lowered[0]))
 
@@ -274,6 +294,8 @@ def _opens_pt(tokens: list[str], *, comma_only: bool) -> bool:
     if not rest:
         return False
     head = rest[0].lower()
+    if adverbs and fold(tokens[0]) in ("nao", "nunca", "ja", "so", "me") and portuguese.first_person(head):
+        return True  # "então não como pão": what follows "não" is a verb
     if portuguese.first_person(head) and head not in _AMBIGUOUS | _NOUN_FORMS:
         return not comma_only or adverbs > 0 or len(rest) > 1
     if head in _AMBIGUOUS and len(rest) > 1 and fold(rest[1]) in _AFTER_VERB_PT:

@@ -40,6 +40,20 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """A clause with its subject settled: whose it is, how the sentence names it, and the third person predicate."""
+
+    subject: str
+    shown: str
+    predicate: str
+
+    @property
+    def text(self) -> str:
+        """The self-contained sentence."""
+        return f"{self.shown} {self.predicate}".strip()
+
+
+@dataclass(frozen=True, slots=True)
 class Edge:
     """A relation between two named things."""
 
@@ -62,6 +76,8 @@ class Reading:
     edges: list[Edge] = field(default_factory=list)
     role_holders: dict[str, str] = field(default_factory=dict)
     subject: str = ""
+    # How a subject without a name is called in a text: "sister" is "Rafael's sister".
+    shown: dict[str, str] = field(default_factory=dict)
     level: str = "explicit_statement"
 
     def known_names(self) -> frozenset[str]:

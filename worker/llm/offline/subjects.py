@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-from worker.llm.offline import english, portuguese, rewriting
+from worker.llm.offline import belongings, english, pairs, portuguese, rewriting
+from worker.llm.offline.lexicon import is_common_word, is_person_noun
 from worker.llm.offline.names import NAME, is_name_word, kind_of, trim
-from worker.llm.offline.roles import ADJECTIVES, TRAILING, Role, role_of
+from worker.llm.offline.roles import ADJ, MINE, TRAIL, WORD, Role, role_of
 from worker.llm.offline.sentences import has_verb
-from worker.llm.offline.state import Fact, Reading, possessive, role_edge, role_sentence
+from worker.llm.offline.state import Fact, Reading, Told, possessive, role_edge, role_sentence
 from worker.llm.offline.text import fold, words
-
-_ADJ = "(?:" + "|".join(sorted(ADJECTIVES, key=len, reverse=True)) + ")"
-_TRAIL = "(?:" + "|".join(TRAILING) + ")"
-_WORD = r"[^\W\d_]+(?:-[^\W\d_]+)*"
-MINE = r"(?:my|our|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa|[Mm]eus|[Mm]inhas|My|Our)"
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A clause with its subject settled: whose it is, how the sentence names it, and the third person predicate."""
-
-    subject: str
-    shown: str
-    predicate: str
-
-    @property
-    def text(self) -> str:
-        """The self-contained sentence."""
-        return f"{self.shown} {self.predicate}".strip()
 
 
 def settle(clause: str, state: Reading, *, continues: bool) -> Told | None:
@@ -40,13 +21,21 @@ def settle(clause: str, state: Reading, *, continues: bool) -> Told | None:
     clause = rewriting.expand_contractions(clause)
     readers = (
         _caseless,
-        _with_speaker,
+        pairs.with_speaker,
         _speaker,
         _their_role,
+        belongings.is_mine,
+        belongings.group_of_mine,
+        pairs.several_in_a_role,
+        pairs.couple,
         _role,
         _somebodys_role,
+        belongings.somebodys_thing,
+        _person_of_speaker,
         _thing_of_speaker,
         _pronoun,
+        belongings.affects,
+        belongings.definite,
         _named,
         _left_out,
     )
@@ -63,45 +52,6 @@ def _caseless(clause: str, state: Reading, _continues: bool) -> Told | None:
         rest = clause[1:].lstrip("们")
         return Told(state.speaker, f"{state.speaker}{rest}", " ") if rest else None
     return None
-
-
-def _with_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
-    """ "Zoe and I got engaged", "eu e o Caio moramos juntos": the speaker's, with the other one named beside."""
-    patterns = (
-        rf"^(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) and I (?P<r>.+)$", rf"^I and (?P<n>{NAME}) (?P<r>.+)$",
-        rf"^(?:[oaOA] )?(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) e eu (?P<r>.+)$",
-        rf"^[Ee]u e (?:[oa] )?(?P<n>(?:{MINE} {_WORD} )?{NAME}|{MINE} {_WORD}) (?P<r>.+)$",
-    )  # fmt: skip
-    for pattern in patterns:
-        m = re.match(pattern, clause)
-        if not m:
-            continue
-        other = re.sub(rf"^{MINE} ", "sua " if state.lang == "pt" else "their ", m["n"])
-        if state.lang == "pt":
-            tokens = m["r"].split()
-            predicate: str | None = re.sub(r"^nos (?=\w+mos\b)", "se ", m["r"])
-            if tokens and portuguese.first_person(tokens[0]) is None and not portuguese.is_verb(tokens[0]):
-                predicate = rewriting.portuguese_predicate(m["r"], state.speaker, guess=True)
-            elif predicate:
-                predicate = _plural_pt(predicate)
-            return Told(state.speaker, f"{state.speaker} e {other}", predicate or "")
-        return Told(
-            state.speaker,
-            f"{state.speaker} and {other}",
-            re.sub(r"\b(?:my|our)\b", "their", m["r"]).replace("'re ", "are ").replace("'ve ", "have "),
-        )
-    return None
-
-
-def _plural_pt(predicate: str) -> str:
-    """ "moramos" as "moram": the third person plural of the first plural."""
-    tokens = predicate.split()
-    for index, token in enumerate(tokens[:3]):
-        for form in portuguese.known(token):
-            if form.person == 1 and form.number == 2:
-                tokens[index] = portuguese.plural(form)
-                return " ".join(tokens)
-    return predicate
 
 
 def _speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
@@ -123,7 +73,7 @@ def _speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
 
 _ROLE_HEAD = re.compile(
     rf"^(?:[oaOA] )?(?P<det>{MINE}|[Tt]he|[OoAa]s?|[Hh]is"
-    rf"|[Hh]er) (?P<adj>(?:{_ADJ} )*)(?P<role>{_WORD})(?P<trail> {_TRAIL})?"
+    rf"|[Hh]er) (?P<adj>(?:{ADJ} )*)(?P<role>{WORD})(?P<trail> {TRAIL})?"
     rf"(?:,? (?:[oa] )?(?P<name>{NAME})(?: \((?P<alias>{NAME})\))?)?(?P<r>,? .+)$"
 )
 
@@ -161,14 +111,15 @@ def _placeholder(m: re.Match[str], role: Role, rest: str, state: Reading) -> Tol
         shown = f"{possessive(state.speaker)} {noun}"
     told = _told_of(word.lower(), shown, rest, state)
     if told and told.predicate:
+        state.shown[word.lower()] = shown
         state.meet(word.lower(), role.kind, gender=role.gender)
     return told
 
 
 def _somebodys_role(clause: str, state: Reading, _continues: bool) -> Told | None:
     """ "Ana's brother lives in…", "o irmão da Ana mora em…": the role's holder has no name, so the fact is Ana's."""
-    named = re.match(rf"^(?P<n>{NAME})'s (?P<role>{_WORD}),? (?P<name>{NAME}),? (?P<r>.+)$", clause) or re.match(
-        rf"^(?:[oaOA] )?(?P<role>{_WORD}) d[aoe] (?P<n>{NAME}),? (?:[oa] )(?P<name>{NAME}),? (?P<r>.+)$", clause
+    named = re.match(rf"^(?P<n>{NAME})'s (?P<role>{WORD}),? (?P<name>{NAME}),? (?P<r>.+)$", clause) or re.match(
+        rf"^(?:[oaOA] )?(?P<role>{WORD}) d[aoe] (?P<n>{NAME}),? (?:[oa] )(?P<name>{NAME}),? (?P<r>.+)$", clause
     )
     if named and (role := role_of(named["role"])):
         owner, name = state.canonical(named["n"]), state.canonical(named["name"])
@@ -177,12 +128,12 @@ def _somebodys_role(clause: str, state: Reading, _continues: bool) -> Told | Non
         state.add(Fact(name, role_sentence(name, named["role"], owner, state.lang), category="relationship_change"))
         state.link(*role_edge(role, name, owner))
         return _told_of(name, name, named["r"], state)
-    m = re.match(rf"^(?P<n>{NAME})'s (?P<role>{_WORD}) (?P<r>.+)$", clause)
+    m = re.match(rf"^(?P<n>{NAME})'s (?P<role>{WORD}) (?P<r>.+)$", clause)
     if m and not english.starts_predicate([m["role"], *m["r"].split()]):
         name = state.canonical(m["n"])
         state.meet(name, kind_of(name, default="person"))
         return Told(name, f"{possessive(name)} {m['role']}", rewriting.english_other(m["r"], state.speaker))
-    m = re.match(rf"^(?:[oaOA] )(?P<role>{_WORD}) d[oae] (?P<n>{NAME}) (?P<r>.+)$", clause)
+    m = re.match(rf"^(?:[oaOA] )(?P<role>{WORD}) d[oae] (?P<n>{NAME}) (?P<r>.+)$", clause)
     if m and role_of(m["role"]):
         name = state.canonical(trim(m["n"], state.known_names()))
         state.meet(name, "person")
@@ -201,7 +152,10 @@ def _thing_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | N
         if state.lang == "pt":
             if portuguese.third_person(bare) or re.search(r"(?:ou|eu|iu)$", bare):
                 noun = " ".join(tokens[:index])
-                shown = rewriting.owned(f"{m['det']} {noun}", state.speaker)
+                if re.search(r"\b(?:meus?|minhas?|noss[oa]s?)\b", noun):
+                    shown = rewriting.owned(f"{m['det']} {noun}", state.speaker)
+                else:  # the owner behind the whole of it: "a prova do Detran de Bruna"
+                    shown = f"{rewriting.ARTICLE[m['det'].lower()]} {noun} de {state.speaker}"
                 shown = shown[0].upper() + shown[1:]
                 return Told(state.speaker, shown, rewriting.portuguese_other(" ".join(tokens[index:]), state.speaker))
         elif english.is_finite(bare) and (
@@ -236,6 +190,8 @@ def _named(clause: str, state: Reading, _continues: bool) -> Told | None:
     if not is_name_word(name.split()[0]) or (m["lead"] and has_verb(m["lead"], state.lang)):
         return None
     rest = m["r"] if name == m["n"] else clause[m.start("n") + len(name) :]
+    if " " not in name and not m["art"] and state.find(name) is None and _is_no_name(name, rest, m["n2"]):
+        return None
     tokens = [w for w in words(rest) if w]
     if state.lang == "pt":
         verbs = [t for t in tokens if t.lower() not in portuguese.ADVERBS | {"me", "se"}][:1]
@@ -250,6 +206,39 @@ def _named(clause: str, state: Reading, _continues: bool) -> Told | None:
         if english.base(name) and state.find(name) is None and " " not in name:
             return None
     return _named_told(m, name, rest, state)
+
+
+def _is_no_name(name: str, rest: str, other: str | None) -> bool:
+    """A capital at the head of a sentence is no evidence: "Right, carry on", "Never been to Asia"."""
+    if is_common_word(name):
+        return True
+    return rest.startswith(",") and not other and not re.match(r"^, (?:who|que|my|meu|minha|our|[oa]) ", rest)
+
+
+_PERSON_HEAD = re.compile(
+    rf"^(?:[oaOA] )?(?P<det>{MINE}) (?P<adj>(?:{WORD} )??)(?P<noun>{WORD})(?P<trail> {TRAIL}| d[aeo] {WORD}"
+    rf"| from {WORD})?"
+    rf"(?:,? (?:[oa] )?(?P<name>{NAME}))(?P<r>,? .+)$"
+)
+
+
+def _person_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
+    """ "My lad Callum …", "minha comadre Neide …": a word for a person, and whose name it is."""
+    m = _PERSON_HEAD.match(clause)
+    if not m or not is_person_noun(m["noun"]) or not is_name_word(m["name"].split()[0]):
+        return None
+    name = trim(m["name"], state.known_names())
+    if kind_of(name) != "other" or english.is_finite(name.lower()):
+        return None
+    rest = clause[m.start("name") + len(name) :]
+    canonical = state.meet(state.canonical(name), "person")
+    noun = f"{m['adj'] or ''}{m['noun']}{m['trail'] or ''}"
+    told = _told_of(canonical, canonical, rest, state)
+    if told.predicate:
+        state.add(
+            Fact(canonical, role_sentence(canonical, noun, state.speaker, state.lang), category="relationship_change")
+        )
+    return told
 
 
 def _named_told(m: re.Match[str], name: str, rest: str, state: Reading) -> Told | None:
@@ -290,7 +279,7 @@ def _left_out(clause: str, state: Reading, continues: bool) -> Told | None:
         return None
     tokens = words(clause)
     first = tokens[0].lower() if tokens else ""
-    if continues and state.subject and english.starts_predicate(tokens):
+    if continues and state.subject and english.starts_predicate(tokens, last=True):
         if fold(state.subject) == fold(state.speaker):
             return Told(state.speaker, state.speaker, rewriting.english_predicate(clause, state.speaker) or "")
         return _told_of(state.subject, state.subject, clause, state)
@@ -302,6 +291,7 @@ def _left_out(clause: str, state: Reading, continues: bool) -> Told | None:
 
 def _told_of(subject: str, shown: str, rest: str, state: Reading) -> Told:
     """A clause about somebody else than the speaker: only the speaker's own pronouns change."""
+    shown = state.shown.get(shown, shown)
     rest = re.sub(r"^\s*,\s*(?=(?:who|que) )", " ", rest).strip(" ,")
     rest = re.sub(r"^(?:who|que) ", "", rest)
     rest = _with_object(rest, subject, state)
@@ -336,8 +326,8 @@ def _with_object(rest: str, subject: str, state: Reading) -> str:
 
 def _their_role(clause: str, state: Reading, continues: bool) -> Told | None:
     """ "mas a mãe a inscreveu": after a clause about Selma, "the mother" is Selma's."""
-    m = re.match(rf"^(?P<art>[oa]) (?P<role>{_WORD}) (?P<r>.+)$", clause) or re.match(
-        rf"^(?P<art>his|her) (?P<role>{_WORD}) (?P<r>.+)$", clause, re.I
+    m = re.match(rf"^(?P<art>[oa]) (?P<role>{WORD}) (?P<r>.+)$", clause) or re.match(
+        rf"^(?P<art>his|her) (?P<role>{WORD}) (?P<r>.+)$", clause, re.I
     )
     if not m or not continues or fold(state.subject) in ("", fold(state.speaker)):
         return None
@@ -347,7 +337,8 @@ def _their_role(clause: str, state: Reading, continues: bool) -> Told | None:
     owner = state.subject
     if state.lang == "pt":
         shown = f"{m['art'].upper()} {m['role']} de {owner}"
-        rest = _CLITIC_OBJECT.sub(lambda c: f"{c['a']}{c['v']} {owner}", m["r"])
+        rest = re.sub(r"^del[ea] ", "", m["r"])
+        rest = _CLITIC_OBJECT.sub(lambda c: f"{c['a']}{c['v']} {owner}", rest)
         return Told(owner, shown, rewriting.portuguese_other(rest, state.speaker))
     rest = _ENGLISH_OBJECT.sub(lambda _c: owner, m["r"])
     return Told(owner, f"{possessive(owner)} {m['role']}", rewriting.english_other(rest, state.speaker))
