@@ -71,12 +71,18 @@ _FIRST_PERSON_START = re.compile(
     re.I,
 )
 # Somebody's words in quotation marks, announced as such. Quoted titles and nicknames are shorter, or not announced.
+_SAYING = (
+    r"(?:\b(?:said|says|say|told \w+|wrote|writes|asked|replied|texted|quote[ds]?|disse|diz|falou|fala|escreveu|"
+    r"perguntou|respondeu|contou|dijo|dice|escribi[oó]|pregunt[oó]|a dit|dit|écrit|sagte|sagt|schrieb|ha detto|"
+    r"dice|scrive|let(?:ra|ras)|lyrics?|сказал[аи]?|говорит|написал[аи]?)\b|说|說|写道|問|问|言った|言って|と書い|말했|قال)"
+)
+_OPEN, _CLOSE = '"“«„「『《', '"”»“」』》'
+# A quotation is at least this long; in scripts that put a word into a character or two it is shorter.
+_INNER = rf"[^{_OPEN}{_CLOSE}\n]"
+_QUOTED = rf"({_INNER}{{12,400}}|(?={_INNER}{{0,200}}[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]){_INNER}{{4,400}})"
 _SPEECH = re.compile(
-    r"(?:\b(?:said|says|say|told \w+|wrote|writes|asked|replied|texted|quote[ds]?|disse|diz|falou|fala|"
-    r"escreveu|perguntou|"
-    r"respondeu|contou|dijo|dice|escribi[oó]|pregunt[oó]|a dit|dit|écrit|sagte|sagt|schrieb|"
-    r"ha detto|dice|scrive|let(?:ra|ras)|lyrics?)\b"
-    r"[^\"“«\n]{0,30}|:\s*)[\"“«]([^\"”»\n]{12,400})[\"”»]",
+    rf"(?:{_SAYING}[^{_OPEN}\n]{{0,30}}|[:：]\s*)[{_OPEN}]{_QUOTED}[{_CLOSE}]"
+    rf"|[{_OPEN}]{_QUOTED}[{_CLOSE}](?=[\s,.!?—–-]{{0,4}}(?:\w+ ){{0,2}}{_SAYING}|[\s,]{{0,2}}と(?:言|書|話))",
     re.I,
 )
 _SUPPOSES = re.compile(
@@ -128,8 +134,8 @@ def sentences(text: str) -> list[Sentence]:
         found += [_sentence(match.group(), kind) for match in pattern.finditer(text)]
         text = pattern.sub("\n", text)
     for match in _SPEECH.finditer(text):
-        found.append(_sentence(match.group(1), Kind.SPEECH))
-    text = _SPEECH.sub(lambda match: match.group().replace(match.group(1), " "), text)
+        found.append(_sentence(_words_of_others(match), Kind.SPEECH))
+    text = _SPEECH.sub(lambda match: match.group().replace(_words_of_others(match), " "), text)
     tags = bool(_TAGS.search(text))
     text = _TAGS.sub("\n", text)
     for match in _SENTENCE.finditer(text):
@@ -139,6 +145,10 @@ def sentences(text: str) -> list[Sentence]:
     if tags:
         found.append(Sentence("", Kind.INSTRUCTION, frozenset()))
     return found
+
+
+def _words_of_others(match: re.Match[str]) -> str:
+    return match.group(1) or match.group(2)
 
 
 def has_instructions(claims: list[Sentence]) -> bool:
@@ -181,18 +191,22 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     if not one or not other:
         return frozenset()
     heads = _heads(other)
-    return frozenset(word for word in one if _head(word) in heads)
+    return frozenset(word for word in one if not heads.isdisjoint(_heads_of(word, "<", ">")))
 
 
 @lru_cache(maxsize=4096)
 def _heads(words: frozenset[str]) -> frozenset[str]:
-    return frozenset(_head(word) for word in words)
+    return frozenset(head for word in words for head in _heads_of(word, ">", "<"))
 
 
-def _head(word: str) -> str:
+def _heads_of(word: str, long: str, short: str) -> tuple[str, ...]:
+    """What two inflections of a word have in common: four letters of two long ones, three where one of them is short.
+
+    The marks see to that: what a long word of one text offers with ``long``, only a short one of the other asks for.
+    """
     if len(word) <= 3 or not word.isalpha():
-        return word
-    return word[: 3 if len(word) <= 5 else 4]
+        return (word,)
+    return (word[:3], word[:3] + short) if len(word) <= 5 else (word[:4], word[:3] + long)
 
 
 def _pasted_json(text: str) -> str:

@@ -31,6 +31,7 @@ class Reading:
     rejected: list[Rejected] = field(default_factory=list)
     degradations: list[Degradation] = field(default_factory=list)
     relation_retry_triggered: bool = False
+    unsaid: dict[str, float] = field(default_factory=dict)  # marked-down facts without a word of it: their confidence
 
     @classmethod
     def of(cls, parsed: ParsedExtraction) -> Reading:

@@ -17,7 +17,7 @@ from worker.write.extraction import blind, informed
 from worker.write.extraction.chunks import cut_into_parts, read_in_parts
 from worker.write.extraction.claims import has_instructions, sentences
 from worker.write.extraction.dates import Times
-from worker.write.extraction.grounding import Ground, ground
+from worker.write.extraction.grounding import Ground, believed_again, ground
 from worker.write.extraction.informed import Part
 from worker.write.extraction.noise import noise_reason, spoken
 from worker.write.extraction.normalise import normalise
@@ -142,7 +142,7 @@ def _checked(heard: Message, reading: Reading, context: Context) -> Reading:
     reading = ground(reading, given)
     if has_instructions(claims):
         reading.reject("message", "instructions_in_message")
-    times = Times(heard.text, heard.occurred_at)
+    times = Times(heard.text, heard.occurred_at, claims)
     reading.facts = [_finished(fact, times, reading) for fact in reading.facts]
     reading.profiles = [
         profile.model_copy(update={"profile_text": mask(profile.profile_text).text}) for profile in reading.profiles
@@ -173,4 +173,5 @@ def _deduplicated(heard: Message, reading: Reading, calls: Calls) -> tuple[list[
             raise
         reading.degrade("all facts kept, none compared", error.cause.value)
         return reading.facts, []
+    believed_again(reading, vectors, heard.text[:EMBEDDED_CHARS])
     return semantic_dedup(reading.facts, vectors, heard.config.semantic_dedup_threshold)
