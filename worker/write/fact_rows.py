@@ -68,15 +68,16 @@ UPDATE memory_facts f
 INSERT_FACTS = text("""
 INSERT INTO memory_facts (id, agent_id, entity_key, fact_text, text_hash, embedding, confidence, importance, kind,
                           attribute_key, value, event_date, event_date_precision, speaker, source_context,
-                          source_event_id, valid_from, valid_to, ingested_at, invalidated_at, supersedes_fact_id)
+                          source_event_id, valid_from, valid_to, ingested_at, invalidated_at, supersedes_fact_id,
+                          user_correction_count)
 SELECT r.id, :agent_id, r.entity_key, r.text, decode(r.text_hash, 'hex'), r.embedding, r.confidence, r.importance,
        r.kind, r.attribute_key, r.value, r.event_date, r.precision, :speaker, r.source_context, r.source_event_id,
-       r.valid_from, r.valid_to, :now, r.invalidated_at, r.supersedes
+       r.valid_from, r.valid_to, :now, r.invalidated_at, r.supersedes, r.corrections
   FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
          id uuid, entity_key text, text text, text_hash text, embedding vector, confidence real, importance real,
          kind text, attribute_key text, value text, event_date date, precision text, source_context text,
          source_event_id uuid, valid_from timestamptz, valid_to timestamptz, invalidated_at timestamptz,
-         supersedes uuid)
+         supersedes uuid, corrections integer)
 """)
 
 # A version split off keeps everything of the one it comes from, links to entities and edges held up included; its words
@@ -86,18 +87,19 @@ WITH r AS (
   SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
     id uuid, copy_of uuid, text text, text_hash text, confidence real, importance real, attribute_key text, value text,
     source_context text, source_event_id uuid, valid_from timestamptz, valid_to timestamptz,
-    invalidated_at timestamptz, supersedes uuid, last_confirmed_at timestamptz, confirmations integer)
+    invalidated_at timestamptz, supersedes uuid, last_confirmed_at timestamptz, confirmations integer,
+    corrections integer)
 ), copied AS (
   INSERT INTO memory_facts (id, agent_id, entity_key, fact_text, text_hash, embedding, confidence, importance, kind,
                             attribute_key, value, event_date, event_date_precision, speaker, source_context,
                             source_event_id, valid_from, valid_to, ingested_at, invalidated_at, supersedes_fact_id,
-                            last_confirmed_at, confirmations)
+                            last_confirmed_at, confirmations, user_correction_count)
   SELECT r.id, f.agent_id, f.entity_key, r.text, decode(r.text_hash, 'hex'),
          coalesce((SELECT c.embedding FROM memory_fact_confirmations c
                     WHERE c.fact_id = f.id AND c.event_id = r.source_event_id), f.embedding),
          r.confidence, r.importance, f.kind, r.attribute_key, r.value, f.event_date, f.event_date_precision,
          e.speaker_name, r.source_context, r.source_event_id, r.valid_from, r.valid_to, :now, r.invalidated_at,
-         r.supersedes, r.last_confirmed_at, r.confirmations
+         r.supersedes, r.last_confirmed_at, r.confirmations, r.corrections
     FROM r JOIN memory_facts f ON f.id = r.copy_of JOIN memory_events e ON e.id = r.source_event_id
 ), linked AS (
   INSERT INTO memory_fact_entity_links (fact_id, agent_id, entity_key, is_primary)
@@ -207,9 +209,7 @@ def lock_versions(
     return versions
 
 
-def write_timeline(
-    session: Session, agent_id: str, speaker: str, timeline: Timeline, vectors: VectorsByText
-) -> None:
+def write_timeline(session: Session, agent_id: str, speaker: str, timeline: Timeline, vectors: VectorsByText) -> None:
     """Store what the timeline has changed and made; ``vectors`` holds those of the message's texts.
 
     Closing comes before inserting and linking after it, so that one active copy of a text and one successor of a

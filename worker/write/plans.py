@@ -136,12 +136,25 @@ class PlannedEdge(BaseModel):
     evidence_fact: int
 
 
+class AttributeNote(BaseModel):
+    """What became of an attribute key that the model returned: ``key`` is the canonical one, None where it went."""
+
+    raw: str
+    key: str | None
+    action: Literal["allow", "map", "propose", "drop"]
+    reason: str | None = None
+
+
 class Reconciliation(Plan):
-    """What upsert does: facts in order, edges, and the profiles to seed (entity key -> English text)."""
+    """What upsert does: facts in order, edges, and the profiles to seed (entity key -> English text).
+
+    Of ``attributes``, the proposed ones are counted in the agent's registry.
+    """
 
     facts: list[PlannedFact] = Field(default_factory=list)
     edges: list[PlannedEdge] = Field(default_factory=list)
     profiles: dict[str, str] = Field(default_factory=dict)
+    attributes: list[AttributeNote] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     llm_asked: bool = False
 

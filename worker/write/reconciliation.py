@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -15,10 +15,11 @@ from worker.llm.provider import Completion
 from worker.llm.verdicts import parse_decisions
 from worker.write.calls import Calls, EmbeddingError, VectorCache
 from worker.write.candidates import Candidate, Query, find_candidates, standing_evidence
+from worker.write.canonicalization import active_keys, canonicalise
 from worker.write.evidence import Draft, Drafts, draft
 from worker.write.message import Message
 from worker.write.names import text_hash
-from worker.write.plans import Extraction, PlannedFact, Reconciliation, Resolution
+from worker.write.plans import AttributeNote, Extraction, PlannedFact, Reconciliation, Resolution
 from worker.write.polarity import polarity
 from worker.write.verdict import Option, Verdict, judged, near, reconciled, settled
 
@@ -34,6 +35,7 @@ class _Notes:
     repairs: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     llm_asked: bool = False
+    attributes: list[AttributeNote] = field(default_factory=list)
 
 
 def reconcile(
@@ -53,6 +55,7 @@ def reconcile(
     """
     drafts = draft(message, extraction, resolution)
     notes = _Notes(rejected=list(drafts.rejected), repairs=Counter(drafts.dropped))
+    _canonicalise(message, drafts, read, notes)
     vectors = _embed(drafts, resolution, calls, notes)
     found, standing = _find(message, drafts, resolution, vectors, read)
     verdicts = _verdicts(message, drafts, found, standing, vectors, calls, fallback, notes)
@@ -65,10 +68,34 @@ def reconcile(
         profiles=_profiles(drafts, extraction),
         warnings=notes.warnings,
         llm_asked=notes.llm_asked,
+        attributes=notes.attributes,
         degradations=notes.degradations,
         rejected=notes.rejected,
         repairs=dict(notes.repairs),
     )
+
+
+def _canonicalise(message: Message, drafts: Drafts, read: ReadSession, notes: _Notes) -> None:
+    """Put the facts' attribute keys in their one spelling; a key that is no good is dropped with its value."""
+    raw = sorted({fact.attribute_key for fact in drafts.facts if fact.attribute_key})
+    if not raw:
+        return
+    found = {key: canonicalise(key, message.config) for key in raw}
+    left = [key for key, one in found.items() if one.action in ("propose", "drop")]
+    if left:  # only then can the agent's own registry say more
+        with read() as session:
+            active = active_keys(session, message.agent_id, left, message.config)
+        found |= {key: canonicalise(key, message.config, active) for key in left}
+    for key, one in found.items():
+        reason = one.metadata.get("reason")
+        notes.attributes.append(AttributeNote(raw=key, key=one.key, action=one.action, reason=reason))
+        if one.action == "drop":
+            notes.rejected.append(Rejected(stage=STAGE, kind="attribute", reason=str(reason), item=key))
+    for index, fact in enumerate(drafts.facts):
+        if fact.attribute_key:
+            canonical = found[fact.attribute_key].key
+            value = fact.value if canonical else None
+            drafts.facts[index] = replace(fact, attribute_key=canonical, value=value)
 
 
 def _embed(drafts: Drafts, resolution: Resolution, calls: Calls, notes: _Notes) -> VectorCache:

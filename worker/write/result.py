@@ -22,6 +22,12 @@ from worker.write.message import Message
 from worker.write.plans import Extraction, Reconciliation, Resolution
 from worker.write.tokens import SentPrompt
 
+# What the trace says of each planned fact.
+_DECISION = frozenset(
+    {"entity_key", "text", "action", "target_fact_id", "target_fact", "closed_by", "reason", "similarity"}
+    | {"source_context", "attribute_key", "value"}
+)
+
 
 def status_of(extraction: Extraction, degradations: list[Degradation]) -> Status:
     """``degraded`` as soon as anything fell back, ``empty`` where there was nothing to remember, else ``ok``."""
@@ -141,10 +147,11 @@ def trace_of(
         reconciliation.duration_ms,
         llm_asked=reconciliation.llm_asked,
         warnings=reconciliation.warnings,
+        attributes=[note.model_dump() for note in reconciliation.attributes],
         decisions=[
             fact.model_dump(
                 mode="json",
-                include={"text", "action", "target_fact_id", "reason", "similarity", "source_context"},
+                include=set(_DECISION),
             )
             for fact in reconciliation.facts
         ],

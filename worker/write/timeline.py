@@ -14,6 +14,8 @@ from datetime import UTC, date, datetime
 from typing import Literal
 from uuid import UUID
 
+from worker.write.corrections import is_user_correction
+
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 Effect = Literal["added", "updated", "unchanged", "deleted"]
@@ -183,8 +185,9 @@ class Timeline:
             after = self._split(before) or after
             self._end(before, self.at or self.now)
             new.supersedes = before.id
-            if before.attribute_key and before.attribute_key == new.attribute_key and new.value != before.value:
-                before.corrections += 1
+            if after is not None and is_user_correction(before, after):
+                before.corrections -= 1  # the late one is what corrects it
+            before.corrections = max(0, before.corrections) + is_user_correction(before, new)
         if after is not None and self.parted(new, after):  # what comes next goes on beside it
             after.supersedes, end = None, None
             self.changed.add(after.id)
@@ -193,6 +196,7 @@ class Timeline:
             end = after.valid_from
         if after is not None:
             after.supersedes = new.id
+            new.corrections += is_user_correction(new, after)
             self.changed.add(after.id)
         retracted = self._retracted_at(closed_by)
         if retracted is not None and (end is None or retracted < end):
@@ -298,11 +302,11 @@ class Timeline:
             valid_from=later[0].at,
             supersedes=None,
             confirmations=len(later) - 1,
-            corrections=0,
             planned=None,
             copy_of=version.id,
         )
         rest.put(later[0].wording or version.wording())
+        version.corrections = 0  # what followed on it follows on the rest now
         after = self._successor(version)
         if after is not None:
             after.supersedes = rest.id

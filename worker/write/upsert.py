@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 from producer.contract import FactResult, Rejected, RelationResult
 from worker.write.applied import Applied
 from worker.write.calls import VectorCache
+from worker.write.canonicalization import record_sightings
 from worker.write.entity_rows import annotate_event, upsert_entities
 from worker.write.fact_rows import lock_versions, write_timeline
 from worker.write.links import NameBook, insert_links
@@ -163,6 +164,9 @@ class _Apply:
         # A confirmation changes no profile: the job is not due for it.
         changed = {outcome.version.entity_key for outcome in self.done.values() if outcome.effect != "unchanged"}
         touch_entities(self.session, self.message.agent_id, changed, profiles, self.now)
+        proposed = [note.key for note in self.plan.attributes if note.action == "propose" and note.key]
+        if proposed:
+            record_sightings(self.session, self.message.agent_id, proposed, self.message.config, self.now)
 
     def applied(self) -> Applied:
         """What was stored, in the plan's order."""

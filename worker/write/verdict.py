@@ -13,6 +13,7 @@ from typing import Literal
 from uuid import UUID
 
 from worker.llm.items import Decision
+from worker.write.attributes import same_matter
 from worker.write.candidates import Candidate
 from worker.write.evidence import Draft
 from worker.write.polarity import numbers_and_dates, polarity
@@ -185,7 +186,7 @@ def _guarded(fact: Draft, decision: Decision, option: Option | None, names: Sequ
         if mine and theirs and mine != theirs:
             return replace(plain, warning="other numbers are never NOOP; ADD")
         return cited
-    if fact.attribute_key and option.attribute_key and fact.attribute_key != option.attribute_key:
+    if not same_matter(fact.attribute_key, option.attribute_key):
         return replace(plain, warning=f"{action} of another attribute is refused; ADD")
     if stays_over(option.text, fact.text, names):
         return replace(plain, warning=f"{action} of an ending by something else is refused; ADD")
