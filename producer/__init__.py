@@ -5,7 +5,7 @@
 >>> handle = client.enqueue("user-123", "I live in Curitiba", "Rafael")   # doctest: +SKIP
 """
 
-from producer.client import BrokerDown, ClientError, Handle, MemoryClient, StillRunning
+from producer.client import BrokerDown, ClientError, Handle, MemoryClient, StillRunning, TooBusy
 from producer.contract import ConflictError, MemoryConfig, RequestError, WriteRequest, WriteResult
 from producer.queues import Lane
 
@@ -19,6 +19,7 @@ __all__ = [
     "MemoryConfig",
     "RequestError",
     "StillRunning",
+    "TooBusy",
     "WriteRequest",
     "WriteResult",
 ]

@@ -26,6 +26,11 @@ SELECT e.id, o.status FROM unnest(%s::uuid[]) AS e (id) CROSS JOIN LATERAL event
 # Invariant: reads the events that are named, by primary key.
 STORED_TEXTS = "SELECT id, message FROM memory_events WHERE id = ANY (%s) AND agent_id = ANY (%s)"
 
+LAG = """
+SELECT coalesce(extract(epoch FROM mandua_now() - min(created_at)), 0)
+  FROM runs WHERE lane = %s AND finished_at IS NULL
+"""
+
 IS_ACCEPTED = """
 SELECT CASE WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = %(event)s) THEN 'accepted'
             ELSE (SELECT cause FROM failed_records WHERE event_id = %(event)s) END

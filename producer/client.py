@@ -37,6 +37,10 @@ class BrokerDown(ClientError):
     """The broker does not answer. The message was not sent; send it again, with a message_id to be safe."""
 
 
+class TooBusy(ClientError):
+    """The workers lag behind by more than the client was told to accept. Nothing was sent; come back later."""
+
+
 class StillRunning(ClientError):
     """The time given to wait has passed. The message is safe; ask again later."""
 
@@ -78,10 +82,21 @@ class MemoryClient:
     ``accept="worker"`` (default): a message is ``queued`` in the broker, and a worker commits it as the first thing it
     does; until then a crash of the broker can lose it. ``accept="database"``: the client commits the event itself and
     only wakes the workers through the broker, so there is no such window. Waiting and reading need a ``database_url``.
+
+    ``max_lag`` (seconds; needs a ``database_url``): where the oldest unfinished message of the same lane has waited
+    longer, a message is refused (``when_lagging="refuse"``: TooBusy) or held here until the workers have caught up
+    (``"wait"``, for imports; up to ``lag_timeout`` seconds, then TooBusy).
     """
 
     def __init__(
-        self, broker_url: str | None = None, database_url: str | None = None, accept: Acceptor = "worker"
+        self,
+        broker_url: str | None = None,
+        database_url: str | None = None,
+        accept: Acceptor = "worker",
+        *,
+        max_lag: float | None = None,
+        when_lagging: Literal["refuse", "wait"] = "refuse",
+        lag_timeout: float = 600.0,
     ) -> None:
         if accept not in ("worker", "database"):
             raise ValueError('accept must be "worker" or "database"')
@@ -89,7 +104,10 @@ class MemoryClient:
             raise ValueError('a broker_url is needed to enqueue; with accept="database" a database_url is enough')
         if accept == "database" and not database_url:
             raise ValueError('accept="database" needs a database_url')
+        if max_lag is not None and not database_url:
+            raise ValueError("max_lag needs a database_url: the lag is read from the database")
         self._accept = accept
+        self._lag = _Lag(max_lag, when_lagging, lag_timeout)
         self._database = _Database(database_url) if database_url else None
         self._app = _celery_app(broker_url) if broker_url else None
 
@@ -148,6 +166,7 @@ class MemoryClient:
             raise RequestError("dry_run stores nothing and is not queued; use MemoryClient.dry_run")
         if resend and any(request.message_id is None for request in requests):
             raise RequestError("resend needs a message_id on every message, so that none is remembered twice")
+        self._wait_for_the_workers(lane)
         envelopes = [None if request.blank else envelope(request, lane) for request in requests]
         sent = [item for item in envelopes if item is not None]
         if self._accept == "database":
@@ -161,6 +180,27 @@ class MemoryClient:
             Handle(None, "empty", self) if item is None else self._handle(item, outcomes.get(id(item)), resend=resend)
             for item in envelopes
         ]
+
+    def lag(self, *, bulk: bool = False) -> float:
+        """Seconds that the oldest unfinished message of the lane has waited; 0 where none waits. Raises ClientError."""
+        from producer.accepting import LAG
+
+        with self._require_database().connection() as connection:
+            row = connection.execute(LAG, [int(Lane.BULK if bulk else Lane.LIVE)]).fetchone()
+        return float(row[0]) if row is not None else 0.0
+
+    def _wait_for_the_workers(self, lane: Lane) -> None:
+        most = self._lag.most
+        if most is None or self._lag.checked(lane):
+            return
+
+        def look() -> float | None:
+            found = self.lag(bulk=lane is Lane.BULK)
+            return found if found <= most else None
+
+        if _poll(look, self._lag.timeout if self._lag.when == "wait" else 0.0) is None:
+            raise TooBusy(f"the workers are more than {most:g} s behind; nothing was sent, try again later")
+        self._lag.note(lane)
 
     def _handle(self, item: RecordEnvelope, outcome: str | None, *, resend: bool) -> Handle | RequestError:
         if outcome == "conflict":
@@ -368,6 +408,22 @@ class MemoryClient:
     async def awrite(self, agent_id: str, message: str, speaker_name: str, **fields: Any) -> WriteResult:
         """``write`` for asyncio."""
         return await asyncio.to_thread(self.write, agent_id, message, speaker_name, **fields)
+
+
+class _Lag:
+    """How far the workers may lag behind, and that it was looked at a moment ago."""
+
+    FRESH = 1.0
+
+    def __init__(self, most: float | None, when: str, timeout: float) -> None:
+        self.most, self.when, self.timeout = most, when, timeout
+        self._good: dict[Lane, float] = {}
+
+    def checked(self, lane: Lane) -> bool:
+        return time.monotonic() - self._good.get(lane, -self.FRESH) < self.FRESH
+
+    def note(self, lane: Lane) -> None:
+        self._good[lane] = time.monotonic()
 
 
 class _Database:

@@ -40,6 +40,14 @@ class Settings(BaseSettings):
     resend_after_sec: float = 30.0
     sweep_sec: float = 5.0
     lease_sec: float = 180.0
+    # Calls a second to each model, by all workers together, and how many may be made at once; unset: no limit of ours.
+    llm_calls_per_sec: float | None = Field(default=None, gt=0)
+    llm_burst: int = Field(default=10, ge=1)
+    # Over these, runs wait until the next day (UTC). Money is counted where the model's price is known.
+    daily_usd: float | None = Field(default=None, ge=0)
+    daily_tokens: int | None = Field(default=None, ge=0)
+    agent_daily_usd: float | None = Field(default=None, ge=0)
+    agent_daily_tokens: int | None = Field(default=None, ge=0)
     retry_base_sec: float = 1.0  # the first wait after a failure; it doubles, with full jitter, up to a minute
 
     @field_validator("llm_model", "redis_url", "config", mode="before")

@@ -282,6 +282,8 @@ CREATE TABLE runs (
 ) WITH (fillfactor = 70);
 -- The only index that a run's life touches, and only at its two ends, so that updates between them stay HOT.
 CREATE INDEX runs_unfinished ON runs (agent_id, lane, seq) WHERE finished_at IS NULL;
+-- The lag of a lane: how long its oldest unfinished run has waited.
+CREATE INDEX runs_waiting ON runs (lane, created_at) WHERE finished_at IS NULL;
 CREATE INDEX runs_event ON runs (event_id, created_at);
 CREATE INDEX runs_finished ON runs (finished_at) WHERE finished_at IS NOT NULL;
 
@@ -316,11 +318,29 @@ CREATE TABLE workers (
   heartbeat_at  timestamptz NOT NULL DEFAULT mandua_now()
 );
 
--- When each model last answered anybody: an error counts against a message only if the model is well otherwise.
+-- How each model is, shared by all workers. answered_at: when it last answered anybody; an error counts against a
+-- message only if the model is well otherwise. While cool_until lies ahead nobody calls it: told to wait (429), or
+-- unusable (wrong key, unknown model, exhausted quota). tokens: its bucket of calls; below zero they are reserved.
 CREATE TABLE model_health (
-  model       text PRIMARY KEY,
-  answered_at timestamptz NOT NULL
-);
+  model        text PRIMARY KEY,
+  answered_at  timestamptz,
+  cool_until   timestamptz,
+  cause        text,
+  trips        smallint NOT NULL DEFAULT 0,   -- in a row: sets the next pause
+  tokens       double precision,
+  refilled_at  timestamptz,
+  CHECK ((cool_until IS NULL) = (cause IS NULL))
+) WITH (fillfactor = 50);
+
+-- What each agent has cost on each day (UTC), wasted calls included: what a spend limit is measured against.
+CREATE TABLE spending (
+  day            date NOT NULL,
+  agent_id       text NOT NULL,
+  input_tokens   bigint NOT NULL DEFAULT 0,
+  output_tokens  bigint NOT NULL DEFAULT 0,
+  cost_usd       double precision NOT NULL DEFAULT 0,
+  PRIMARY KEY (day, agent_id)
+) WITH (fillfactor = 70);
 
 CREATE TABLE failed_records (
   event_id     uuid PRIMARY KEY,
@@ -400,7 +420,7 @@ $$;
 """
 
 TABLES = (
-    "failed_records, model_health, workers, dry_runs, run_results, run_plans, runs, agent_turns, agent_seq, "
+    "failed_records, spending, model_health, workers, dry_runs, run_results, run_plans, runs, agent_turns, agent_seq, "
     "pending_operations, memory_attribute_registry, memory_relationship_evidence, memory_entity_relationships, "
     "memory_fact_entity_links, memory_fact_confirmations, memory_facts, memory_entity_aliases, memory_entities, "
     "event_annotations, memory_events"

@@ -28,11 +28,15 @@ class ModelError(Exception):
     """A call that brought no usable reply.
 
     ``str()`` holds the cause and coded details only, so it is safe to log and to show in Flower.
-    ``retry_after`` is in seconds, where the provider said so.
+    ``retry_after`` is in seconds, where the provider said so. ``model`` is the one that was asked; None for a call that
+    was not made.
     """
 
-    def __init__(self, cause: Cause, detail: str = "", *, retry_after: float | None = None) -> None:
+    def __init__(
+        self, cause: Cause, detail: str = "", *, retry_after: float | None = None, model: str | None = None
+    ) -> None:
         super().__init__(f"{cause.value}{': ' + detail if detail else ''}")
+        self.model = model
         self.cause = cause
         self.detail = detail
         self.retry_after = retry_after

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -19,6 +19,7 @@ from sqlalchemy.engine import Connection
 from producer.queues import Stage
 from worker.db import autocommit
 from worker.turns.life import LEASE_END, periods, worker_name
+from worker.turns.limits import Cooling
 
 
 class LostHold(Exception):
@@ -47,6 +48,20 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Bill:
+    """The run's whole usage (JSON), and what this start has added to it: tokens, and US dollars where priced."""
+
+    usage: str = "{}"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def parameters(self) -> dict[str, Any]:
+        """What the statements that store it need."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """A begun stage: the hold and everything the stage needs to know, read in the same statement."""
 
@@ -63,7 +78,11 @@ _RUN_COLUMNS = """
   run.starts, run.failures, run.waits, run.fallback, run.request, run.usage, run.timings, run.lane, run.created_at,
   e.id AS event_id, e.agent_id, e.message, e.speaker_name, e.role, e.source, e.session_id, e.occurred_at,
   e.offset_minutes, p.extraction, p.resolution, p.reconciliation, p.vector_texts, p.vectors, p.replies, p.sent,
-  p.memory_version, mandua_now() AS begun_at
+  p.memory_version, mandua_now() AS begun_at, coalesce(s.input_tokens + s.output_tokens, 0) AS spent_tokens,
+  coalesce(s.cost_usd, 0) AS spent_usd
+"""
+_SPENT_TODAY = """
+LEFT JOIN spending s ON s.agent_id = run.agent_id AND s.day = (mandua_now() AT TIME ZONE 'UTC')::date
 """
 
 # Invariant: at most one living start per fence, and none of a stage that is not the run's next.
@@ -79,6 +98,7 @@ WITH turn AS (
 )
 SELECT {_RUN_COLUMNS}, turn.version
   FROM run CROSS JOIN turn JOIN memory_events e ON e.id = run.event_id LEFT JOIN run_plans p ON p.run_id = run.id
+  {_SPENT_TODAY}
 """  # noqa: S608
 
 # Invariant: extraction goes ahead only of a run that has not got its turn.
@@ -93,6 +113,7 @@ WITH run AS (
 SELECT {_RUN_COLUMNS}, t.version
   FROM run JOIN memory_events e ON e.id = run.event_id JOIN agent_turns t ON t.agent_id = run.agent_id
   LEFT JOIN run_plans p ON p.run_id = run.id
+  {_SPENT_TODAY}
 """  # noqa: S608
 
 _MINE = f"""
@@ -103,11 +124,18 @@ _MINE_AHEAD = f"""
   UPDATE runs SET ahead_until = {LEASE_END} WHERE id = :run AND ahead_token = :token RETURNING 1
 """  # noqa: S608
 
-# Invariant: the lease is renewed before each outside call, and a call that was sent is known as sent.
+# Invariant: the lease is renewed before each outside call, and a call that was sent is known as sent. A model that is
+# to be left alone is not called, so nothing is noted then.
 _ANNOUNCE = """
-WITH mine AS ({mine})
-INSERT INTO run_plans AS p (run_id, sent) SELECT :run, jsonb_build_object(CAST(:key AS text), true) FROM mine
-ON CONFLICT (run_id) DO UPDATE SET sent = p.sent || excluded.sent RETURNING 1
+WITH mine AS ({mine}), cooling AS (
+  SELECT cause, extract(epoch FROM cool_until - mandua_now()) AS seconds
+    FROM model_health WHERE model = :model AND cool_until IS NOT NULL
+), noted AS (
+  INSERT INTO run_plans AS p (run_id, sent) SELECT :run, jsonb_build_object(CAST(:key AS text), true) FROM mine
+   WHERE NOT EXISTS (SELECT 1 FROM cooling WHERE seconds > 0)
+  ON CONFLICT (run_id) DO UPDATE SET sent = p.sent || excluded.sent
+)
+SELECT c.cause, c.seconds FROM mine LEFT JOIN cooling c ON true
 """
 _KEEP = """
 WITH mine AS ({mine})
@@ -128,13 +156,22 @@ _AHEAD_TOKEN = "SELECT 1 FROM runs WHERE id = :run AND ahead_token = :token FOR 
 
 _NO_AHEAD = "ahead_token = NULL, ahead_worker = NULL, ahead_until = NULL"
 
+# Invariant: what the calls of a start have cost is added once, with the statement that stores the run's usage.
+_SPEND = """
+INSERT INTO spending AS s (day, agent_id, input_tokens, output_tokens, cost_usd)
+SELECT (mandua_now() AT TIME ZONE 'UTC')::date, :agent, :input_tokens, :output_tokens, :cost_usd FROM {once}
+ WHERE CAST(:input_tokens AS bigint) + CAST(:output_tokens AS bigint) > 0
+ON CONFLICT (day, agent_id) DO UPDATE SET input_tokens = s.input_tokens + excluded.input_tokens,
+   output_tokens = s.output_tokens + excluded.output_tokens, cost_usd = s.cost_usd + excluded.cost_usd
+"""
+
 # Invariant: a plan is stored and the stage moves on together, once.
 _ADVANCE = f"""
 WITH mine AS ({{mine}}), moved AS (
   UPDATE runs SET stage = :next, starts = 0, failures = 0, waits = 0, fallback = NULL, cause = NULL, error_code = NULL,
          usage = CAST(:usage AS jsonb), timings = timings || CAST(:timings AS jsonb), {_NO_AHEAD}
     FROM mine WHERE id = :run AND stage = :stage AND finished_at IS NULL RETURNING 1
-)
+), spent AS ({{spend}})
 INSERT INTO run_plans AS p (run_id, {{column}}, vector_texts, vectors, memory_version)
 SELECT :run, CAST(:plan AS jsonb), CAST(:vector_texts AS jsonb), :vectors, :memory_version FROM moved
 ON CONFLICT (run_id) DO UPDATE SET {{column}} = excluded.{{column}}, vector_texts = excluded.vector_texts,
@@ -145,7 +182,7 @@ RETURNING 1
 
 # Invariant: a run that was given back keeps its place; only ready_at says when its agent goes on.
 _GIVE_BACK = f"""
-WITH mine AS ({{mine}})
+WITH mine AS ({{mine}}), spent AS ({{spend}})
 UPDATE runs SET state = 'accepted', starts = greatest(starts - 1, 0), failures = failures + :counted,
        waits = waits + :waited, ready_at = mandua_now() + make_interval(secs => CAST(:delay AS double precision)),
        cause = :cause, error_code = :error_code, fallback = :fallback, usage = CAST(:usage AS jsonb), {_NO_AHEAD}
@@ -169,7 +206,7 @@ UPDATE runs SET starts = starts - 1, {_NO_AHEAD} WHERE id = :run AND ahead_token
 """  # noqa: S608
 
 _PARK = f"""
-WITH mine AS ({{mine}})
+WITH mine AS ({{mine}}), spent AS ({{spend}})
 UPDATE runs SET state = 'parked', status = 'failed', cause = :cause, error_code = :error_code,
        finished_at = mandua_now(), usage = CAST(:usage AS jsonb), {_NO_AHEAD}
   FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
@@ -180,14 +217,14 @@ FINISH_TURN = """
 UPDATE agent_turns SET run_id = NULL, stage_token = NULL, lease_until = NULL, worker = NULL, version = version + 1
  WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
 """
-FINISH_RUN = """
-WITH gone AS (DELETE FROM run_plans WHERE run_id = :run),
+FINISH_RUN = f"""
+WITH spent AS ({_SPEND.format(once="(SELECT 1) AS once")}), gone AS (DELETE FROM run_plans WHERE run_id = :run),
 kept AS (INSERT INTO run_results (run_id, result) VALUES (:run, CAST(:result AS jsonb)))
 UPDATE runs SET state = 'done', status = :status, finished_at = mandua_now(), starts = 0, failures = 0, cause = NULL,
        error_code = NULL, fallback = NULL, usage = CAST(:usage AS jsonb),
        timings = timings || CAST(:timings AS jsonb)
  WHERE id = :run AND finished_at IS NULL RETURNING 1
-"""
+"""  # noqa: S608
 
 _PLAN_COLUMN = {Stage.EXTRACT: "extraction", Stage.RESOLVE: "resolution", Stage.RECONCILE: "reconciliation"}
 
@@ -210,9 +247,13 @@ def begin(run_id: UUID, fence: int | None, stage: Stage) -> Start | None:
     return Start(Hold(run_id, row.agent_id, stage, token, fence), row)
 
 
-def announce(hold: Hold, key: str) -> None:
-    """Renew the lease and note that the call ``key`` is about to be sent. Raises LostHold."""
-    _checked(_ANNOUNCE.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, key=key)
+def announce(hold: Hold, key: str, model: str) -> Cooling | None:
+    """Renew the lease and note that the call ``key`` is about to be sent to ``model``.
+
+    Returns what stands against calling that model now, None if nothing does. Raises LostHold.
+    """
+    row = _checked(_ANNOUNCE.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, key=key, model=model)
+    return None if row.cause is None else Cooling(row.cause, float(row.seconds))
 
 
 def keep_reply(hold: Hold, key: str, reply: str) -> None:
@@ -226,25 +267,27 @@ def advance(
     plan: str,
     vectors: tuple[list[str], bytes],
     *,
-    usage: str,
+    bill: Bill,
     timings: Mapping[str, float],
     memory_version: int,
 ) -> None:
     """Store ``plan`` (JSON) and move the run on to ``following``. Raises LostHold: nothing was stored."""
-    statement = _ADVANCE.format(mine=_AHEAD_TOKEN if hold.ahead else _RELEASE_STAGE, column=_PLAN_COLUMN[hold.stage])
+    mine, spend = _AHEAD_TOKEN if hold.ahead else _RELEASE_STAGE, _SPEND.format(once="moved")
+    statement = _ADVANCE.format(mine=mine, spend=spend, column=_PLAN_COLUMN[hold.stage])
     _checked(
         statement, hold, next=following.value, plan=plan, vector_texts=json.dumps(vectors[0], ensure_ascii=False),
-        vectors=vectors[1], usage=usage, timings=json.dumps(timings), memory_version=memory_version,
+        vectors=vectors[1], timings=json.dumps(timings), memory_version=memory_version, **bill.parameters(),
     )  # fmt: skip
 
 
 def give_back(
-    hold: Hold, *, delay: float, counted: bool, cause: str, error_code: str, fallback: str | None, usage: str
+    hold: Hold, *, delay: float, counted: bool, cause: str, error_code: str, fallback: str | None, bill: Bill
 ) -> None:
     """Free the turn; the run keeps its place and is ready again after ``delay`` seconds. Raises LostHold."""
     _checked(
-        _GIVE_BACK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN), hold,
-        delay=delay, counted=int(counted), waited=1, cause=cause, error_code=error_code, fallback=fallback, usage=usage,
+        _GIVE_BACK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN, spend=_SPEND.format(once="mine")), hold,
+        delay=delay, counted=int(counted), waited=1, cause=cause, error_code=error_code, fallback=fallback,
+        **bill.parameters(),
     )  # fmt: skip
 
 
@@ -258,21 +301,22 @@ def hand_over(hold: Hold) -> None:
     _checked(_HAND_OVER_AHEAD if hold.ahead else _HAND_OVER, hold)
 
 
-def park(hold: Hold, *, cause: str, error_code: str, usage: str) -> None:
+def park(hold: Hold, *, cause: str, error_code: str, bill: Bill) -> None:
     """Give the run up at this stage, with its cause, and free the turn. Raises LostHold."""
     _checked(
-        _PARK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN), hold,
-        cause=cause, error_code=error_code, usage=usage,
+        _PARK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN, spend=_SPEND.format(once="mine")), hold,
+        cause=cause, error_code=error_code, **bill.parameters(),
     )  # fmt: skip
 
 
 def finish(
-    connection: Connection, hold: Hold, *, status: str, result: str, usage: str, timings: Mapping[str, float]
+    connection: Connection, hold: Hold, *, status: str, result: str, bill: Bill, timings: Mapping[str, float]
 ) -> None:
     """Mark the run done and free the turn, in the transaction that applied its plan. Raises LostHold: roll back."""
     finished = connection.execute(
         text(FINISH_RUN),
-        {"run": hold.run_id, "status": status, "result": result, "usage": usage, "timings": json.dumps(timings)},
+        {"run": hold.run_id, "agent": hold.agent_id, "status": status, "result": result,
+         "timings": json.dumps(timings), **bill.parameters()},
     )
     if finished.one_or_none() is None:
         raise LostHold
@@ -284,7 +328,9 @@ def lock_for_apply(connection: Connection, hold: Hold) -> None:
         raise LostHold
 
 
-def _checked(statement: str, hold: Hold, **more: Any) -> None:
+def _checked(statement: str, hold: Hold, **more: Any) -> Row[Any]:
     with autocommit() as connection:
-        if connection.execute(text(statement), hold.parameters(**more)).one_or_none() is None:
-            raise LostHold
+        row = connection.execute(text(statement), hold.parameters(**more)).one_or_none()
+    if row is None:
+        raise LostHold
+    return row

@@ -9,7 +9,11 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID
 
 import structlog
 from sqlalchemy import text
@@ -29,7 +33,11 @@ ON CONFLICT (name) DO UPDATE SET heartbeat_at = greatest(workers.heartbeat_at, m
 """
 LEAVE = "DELETE FROM workers WHERE name = :name"
 
+STUCK_LEASES = 5.0  # a stage of many chunks renews its lease; one start that lasts longer than so many is stuck
+STUCK_EXIT = 70
+
 log = structlog.get_logger()
+_starts: dict[UUID, float] = {}
 _lock = threading.Lock()
 _current: tuple[int, str, threading.Event] | None = None
 
@@ -42,6 +50,16 @@ def periods() -> dict[str, float]:
         "lease": chosen.lease_sec,
         "resend_after": chosen.resend_after_sec,
     }
+
+
+@contextmanager
+def at_work(token: UUID) -> Iterator[None]:
+    """While inside, the beating thread watches that this start does not last for ever."""
+    _starts[token] = time.monotonic()
+    try:
+        yield
+    finally:
+        _starts.pop(token, None)
 
 
 def worker_name() -> str:
@@ -84,7 +102,18 @@ def _beat(name: str) -> None:
 
 def _keep_beating(name: str, stop: threading.Event) -> None:
     while not stop.wait(settings().heartbeat_sec):
+        _end_if_stuck()
         try:
             _beat(name)
         except SQLAlchemyError as error:
             log.warning("heartbeat_failed", error=type(error).__name__)
+
+
+def _end_if_stuck() -> None:
+    """End the process when a slot is stuck: every outside call has a deadline, so this is a fault of ours, and threads
+    cannot be ended one by one. The runs at work are found by the sweeper; whatever runs the process starts it again."""
+    longest = STUCK_LEASES * settings().lease_sec
+    begun = min(_starts.values(), default=None)
+    if begun is not None and time.monotonic() - begun > longest:
+        log.error("stuck_slot_ends_the_worker", seconds=round(time.monotonic() - begun))
+        os._exit(STUCK_EXIT)

@@ -28,8 +28,10 @@ from worker.llm.provider import Cause, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
 from worker.turns import hold as holding
-from worker.turns.hold import Hold, LostHold, Start
-from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache
+from worker.turns import limits
+from worker.turns.hold import Bill, Hold, LostHold, Start
+from worker.turns.life import at_work
+from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache, model_of
 from worker.write.message import Message
 from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolution
 from worker.write.policy import DATABASE, OWN_ERROR, WORKER_DIED, Action, decide
@@ -38,6 +40,7 @@ from worker.write.stages import Plans, plan_stage
 from worker.write.upsert import upsert
 
 LONGEST_WAIT = 60.0
+SPEND_RECHECK = 300.0  # a limit may be raised before the day is over
 
 # A run whose starts have died silently this often is run alone, in a process of its own, before it is blamed.
 DEATHS_BEFORE_ALONE = 2
@@ -45,11 +48,6 @@ DEATHS_BEFORE_BLAME = 3
 
 # Invariant: an error counts against a message only if the model answered somebody after this stage began.
 MODEL_WELL = "SELECT EXISTS (SELECT 1 FROM model_health WHERE model = :model AND answered_at > :begun_at)"
-ANSWERED = """
-INSERT INTO model_health (model, answered_at) VALUES (:model, mandua_now())
-ON CONFLICT (model) DO UPDATE SET answered_at = greatest(model_health.answered_at, excluded.answered_at)
-"""
-
 REPLANNED = "replanned"  # not a failure: a deploy left plans of another version
 
 log = structlog.get_logger()
@@ -110,10 +108,15 @@ class TurnLedger:
         self._hold = hold
         self._sent = sent
         self._replies = replies
+        self.cooled: set[str] = set()  # models whose pause was just over: their answer is news to everybody
 
-    def announce(self, key: str) -> bool:
-        """See ReplyLedger. Raises LostHold: the call is not made."""
-        holding.announce(self._hold, key)
+    def announce(self, key: str, model: str) -> bool:
+        """See ReplyLedger. Raises LostHold, and ModelError where the model is to be left alone: no call is made."""
+        cooling = holding.announce(self._hold, key, model)
+        limits.refuse_while_cooling(model, cooling)
+        if cooling is not None:
+            self.cooled.add(model)
+        limits.take_token(model, settings())
         return key in self._sent
 
     def stored(self, key: str) -> str | None:
@@ -144,9 +147,16 @@ def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = Fa
         holding.rewind(start.hold)
         return Waiting(start.hold.agent_id, REPLANNED, REPLANNED, 0.0)
     usage = CallUsage.model_validate(start.row.usage)
+    over = None if stage is Stage.UPSERT else limits.spend_wait(
+        settings(), int(start.row.spent_tokens), float(start.row.spent_usd)
+    )
+    if over is not None:
+        return _give_back(start, usage, limits.SPEND_LIMIT, limits.SPEND_LIMIT, min(over, SPEND_RECHECK), False,
+                          start.row.fallback)  # fmt: skip
     structlog.contextvars.bind_contextvars(run=str(run_id), event=str(start.row.event_id), stage=stage.value)
     try:
-        return _work(start, usage)
+        with at_work(start.hold.token):
+            return _work(start, usage)
     except LostHold:
         log.warning("hold_lost")
         return Stale()
@@ -165,12 +175,13 @@ def _work(start: Start, usage: CallUsage) -> Outcome:
             raise
         except Exception as error:
             cause, code, retry_after = classify(error)
+            _leave_alone(error)
             verdict = decide(
                 start.hold.stage,
                 cause,
                 int(start.row.failures),
                 fallen_back=fallback is not None,
-                model_well=cause == Cause.PROVIDER_ERROR and _model_well(start),
+                model_well=cause == Cause.PROVIDER_ERROR and _model_well(start, error),
             )
             log.warning("stage_failed", cause=cause, code=code, action=verdict.action.value)
             if verdict.action is Action.FALL_BACK:
@@ -179,6 +190,23 @@ def _work(start: Start, usage: CallUsage) -> Outcome:
             if verdict.action is Action.PARK:
                 return _park(start, usage, cause, code)
             return _give_back(start, usage, cause, code, retry_after, verdict.counted, fallback)
+
+
+def _leave_alone(error: Exception) -> None:
+    """Tell everybody what a model told us: to wait, or that it cannot be used."""
+    if isinstance(error, ModelError) and not isinstance(error, EmbeddingError):
+        with _tolerating_a_lost_database():
+            limits.trip(error)
+
+
+def _bill(start: Start, usage: CallUsage) -> Bill:
+    before = CallUsage.model_validate(start.row.usage)
+    return Bill(
+        usage.model_dump_json(),
+        usage.input_tokens - before.input_tokens,
+        usage.output_tokens - before.output_tokens,
+        (usage.cost_usd or 0.0) - (before.cost_usd or 0.0),
+    )
 
 
 def classify(error: Exception) -> tuple[str, str, float | None]:
@@ -207,20 +235,21 @@ def _where(error: Exception) -> str:
 def _plan(start: Start, usage: CallUsage, fallback: str | None) -> Outcome:
     stage, row = start.hold.stage, start.row
     message = message_of(row)
+    ledger = TurnLedger(start.hold, row.sent or {}, row.replies or {})
     calls = Calls(
         language_model(),
         embedding_model(),
         timeout=message.config.extraction_timeout_sec,
-        ledger=TurnLedger(start.hold, row.sent or {}, row.replies or {}),
+        ledger=ledger,
         vectors=VectorCache.load(row.vector_texts or [], row.vectors or b""),
         usage=usage,
     )
     begun = time.perf_counter()
-    asked = usage.calls
+    asked = dict(usage.by_task)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
-    if usage.calls > asked:
-        _note_answer(language_model_name())
+    for model in {model_of(language_model(), task) for task, n in usage.by_task.items() if n > asked.get(task, 0)}:
+        _note_answer(model, news=model in ledger.cooled)
     plan = {Stage.EXTRACT: plans.extraction, Stage.RESOLVE: plans.resolution, Stage.RECONCILE: plans.reconciliation}
     made = plan[stage]
     if made is None:
@@ -231,7 +260,7 @@ def _plan(start: Start, usage: CallUsage, fallback: str | None) -> Outcome:
     following = Stage.UPSERT if nothing else RUN_STAGES[RUN_STAGES.index(stage) + 1]
     holding.advance(
         start.hold, following, made.model_dump_json(), calls.vectors.dump(),
-        usage=usage.model_dump_json(), timings=timings, memory_version=int(row.version),
+        bill=_bill(start, usage), timings=timings, memory_version=int(row.version),
     )  # fmt: skip
     return Moved(start.hold.agent_id)
 
@@ -251,7 +280,7 @@ def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timin
         )
         holding.finish(
             connection, start.hold, status=result.status, result=result.model_dump_json(),
-            usage=usage.model_dump_json(), timings=timings,
+            bill=_bill(start, usage), timings=timings,
         )  # fmt: skip
     return Applied(start.hold.agent_id, result.status)
 
@@ -265,14 +294,14 @@ def _give_back(
     with _tolerating_a_lost_database():
         holding.give_back(
             start.hold, delay=delay, counted=counted, cause=cause, error_code=code, fallback=fallback,
-            usage=usage.model_dump_json(),
+            bill=_bill(start, usage),
         )  # fmt: skip
     return Waiting(start.hold.agent_id, cause, code, delay)
 
 
 def _park(start: Start, usage: CallUsage, cause: str, code: str) -> Outcome:
     with _tolerating_a_lost_database():
-        holding.park(start.hold, cause=cause, error_code=code, usage=usage.model_dump_json())
+        holding.park(start.hold, cause=cause, error_code=code, bill=_bill(start, usage))
     return Parked(start.hold.agent_id, cause, code)
 
 
@@ -327,23 +356,16 @@ def _plans_of(row: Any) -> Plans:
     )
 
 
-def language_model_name() -> str:
-    """The name under which the model's health is kept."""
-    return settings().llm_model or "offline"
-
-
-def _note_answer(model: str) -> None:
-    """Note, at most once a second a process, that the model answered."""
+def _note_answer(model: str, *, news: bool) -> None:
+    """Note that the model answered: at once where that is news, else at most once a second a process."""
     now = time.monotonic()
-    if now - _answered_at.get(model, -10.0) < 1.0:
-        return
-    _answered_at[model] = now
-    with autocommit() as connection:
-        connection.execute(text(ANSWERED), {"model": model})
+    if news or now - _answered_at.get(model, -10.0) >= 1.0:
+        _answered_at[model] = now
+        limits.note_answer(model)
 
 
-def _model_well(start: Start) -> bool:
-    parameters = {"model": language_model_name(), "begun_at": start.row.begun_at}
+def _model_well(start: Start, error: Exception) -> bool:
+    parameters = {"model": getattr(error, "model", None) or "", "begun_at": start.row.begun_at}
     try:
         with autocommit() as connection:
             return bool(connection.execute(text(MODEL_WELL), parameters).scalar())

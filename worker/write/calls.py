@@ -62,8 +62,9 @@ class CallUsage(BaseModel):
 class ReplyLedger(Protocol):
     """Where replies are kept between tries of a stage. In-process nothing is kept."""
 
-    def announce(self, key: str) -> bool:
-        """Note that the call ``key`` is about to be sent (and renew the lease). True if it had been sent before."""
+    def announce(self, key: str, model: str) -> bool:
+        """Note that the call ``key`` is about to be sent to ``model`` (and renew the lease). True if it had been sent
+        before. Raises ModelError where that model is not to be called now."""
         ...
 
     def stored(self, key: str) -> str | None:
@@ -78,7 +79,7 @@ class ReplyLedger(Protocol):
 class NoLedger:
     """The in-process ledger: a notebook's run has no second try after a crash."""
 
-    def announce(self, key: str) -> bool:  # noqa: ARG002
+    def announce(self, key: str, model: str) -> bool:  # noqa: ARG002
         """Nothing was ever sent before."""
         return False
 
@@ -189,8 +190,14 @@ class Calls:
         kept = self._ledger.stored(key)
         if kept is not None:
             return parse(Completion(text=kept))
-        repeated = self._ledger.announce(key)
-        completion = self._llm.complete(task, system, payload, schema=SCHEMAS.get(task), timeout=self.timeout, **larger)
+        model = model_of(self._llm, task)
+        repeated = self._ledger.announce(key, model)
+        schema = SCHEMAS.get(task)
+        try:
+            completion = self._llm.complete(task, system, payload, schema=schema, timeout=self.timeout, **larger)
+        except ModelError as error:
+            error.model = model
+            raise
         with self._lock:
             self.usage.add(task, completion, wasted=repeated)
         parsed = parse(completion)
@@ -222,6 +229,12 @@ def _takes_max_tokens(llm: LLMProvider) -> bool:
     # A provider from outside may know no such bound: then a longer reply is nothing that it can be asked for.
     parameters = inspect.signature(llm.complete).parameters.values()
     return any(item.name == "max_tokens" or item.kind is inspect.Parameter.VAR_KEYWORD for item in parameters)
+
+
+def model_of(llm: LLMProvider, task: str) -> str:
+    """The name of the model that ``llm`` asks for ``task``; a provider that names none is one model."""
+    named = getattr(llm, "model_for", None)
+    return str(named(task)) if named is not None else type(llm).__name__
 
 
 def _call_key(task: str, system: str, payload: Mapping[str, Any]) -> str:

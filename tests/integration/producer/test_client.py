@@ -14,7 +14,16 @@ import pytest
 import redis
 from sqlalchemy import Engine, text
 
-from producer import BrokerDown, ClientError, ConflictError, MemoryClient, RequestError, StillRunning, WriteRequest
+from producer import (
+    BrokerDown,
+    ClientError,
+    ConflictError,
+    MemoryClient,
+    RequestError,
+    StillRunning,
+    TooBusy,
+    WriteRequest,
+)
 from producer.queues import HIDDEN_ARGUMENTS
 from worker.local.valkey import EmbeddedValkey
 from worker.turns.recording import record
@@ -175,3 +184,34 @@ def test_a_result_does_not_hold_the_event_loop(broker_url: str):
                 return (await client.aenqueue("a", "oi, moro em Natal", "Rafael")).status
 
     assert asyncio.run(both()) == "queued"
+
+
+def test_a_client_can_refuse_or_wait_while_the_workers_lag_behind(database: Engine, database_url: str, broker_url: str):
+    with MemoryClient(broker_url, database_url, "database") as backlog:
+        backlog.enqueue("a", "moro em Natal", "Rafael", bulk=True)
+    with database.begin() as connection:
+        connection.execute(text("UPDATE runs SET created_at = created_at - interval '1 minute'"))
+    with MemoryClient(broker_url, database_url, max_lag=30) as client:
+        assert 59 < client.lag(bulk=True) < 90
+        assert client.lag() == 0
+        with pytest.raises(TooBusy, match="more than 30 s behind; nothing was sent"):
+            client.enqueue("a", "moro em Recife", "Rafael", bulk=True)
+        assert client.enqueue("a", "moro em Recife", "Rafael").status == "queued", "a chat does not wait for an import"
+    with MemoryClient(broker_url, database_url, max_lag=30, when_lagging="wait") as patient:
+        handles: list[object] = []
+        thread = threading.Thread(
+            target=lambda: handles.append(patient.enqueue("a", "moro em Olinda", "Rafael", bulk=True))
+        )
+        thread.start()
+        thread.join(0.2)
+        assert handles == []
+        with database.begin() as connection:
+            connection.execute(text("UPDATE runs SET created_at = mandua_now()"))
+        thread.join(10)
+        assert len(handles) == 1
+    assert len(queue(broker_url, "bulk")) == 1
+
+
+def test_a_lag_needs_a_database(broker_url: str):
+    with pytest.raises(ValueError, match="max_lag needs a database_url"):
+        MemoryClient(broker_url, max_lag=5)

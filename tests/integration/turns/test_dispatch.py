@@ -60,7 +60,7 @@ def test_nothing_overtakes_a_head_that_is_not_ready(accepted, rows):
     given = dispatch("a")
     start = begin(given.run_id, given.fence, Stage.EXTRACT)
     holding.give_back(
-        start.hold, delay=30, counted=False, cause="rate_limited", error_code="429", fallback=None, usage="{}"
+        start.hold, delay=30, counted=False, cause="rate_limited", error_code="429", fallback=None, bill=holding.Bill()
     )
     later = dispatch("a")
     assert later.run_id is None
@@ -122,7 +122,7 @@ def test_a_dead_workers_turn_is_given_on_under_a_new_fence(accepted, database: E
     assert (again.run_id, again.fence) == (given.run_id, given.fence + 1)
     # The one that was thought dead comes back: its fence is old, and it writes nothing.
     with pytest.raises(holding.LostHold):
-        holding.give_back(start.hold, delay=0, counted=False, cause="x", error_code="x", fallback=None, usage="{}")
+        holding.park(start.hold, cause="x", error_code="x", bill=holding.Bill())
     second = begin(again.run_id, again.fence, Stage.EXTRACT)
     assert second.deaths == 1
 

@@ -17,7 +17,7 @@ NO_VECTORS: tuple[list[str], bytes] = ([], b"")
 
 
 def advance(hold: holding.Hold, following: Stage = Stage.RESOLVE, plan: str = '{"n": 1}') -> None:
-    holding.advance(hold, following, plan, NO_VECTORS, usage="{}", timings={"extract": 1.5}, memory_version=0)
+    holding.advance(hold, following, plan, NO_VECTORS, bill=holding.Bill(), timings={"extract": 1.5}, memory_version=0)
 
 
 def test_begin_reads_the_message_and_all_plans_at_once(accepted):
@@ -61,11 +61,11 @@ def test_a_reply_is_kept_for_the_next_try_and_dropped_with_the_stage(accepted, r
     accepted("one")
     given = dispatch("a")
     start = begin(given.run_id, given.fence, Stage.EXTRACT)
-    holding.announce(start.hold, "call-1")
+    holding.announce(start.hold, "call-1", "m")
     holding.keep_reply(start.hold, "call-1", '{"facts": []}')
-    holding.announce(start.hold, "call-2")
+    holding.announce(start.hold, "call-2", "m")
     holding.give_back(
-        start.hold, delay=0, counted=True, cause="timeout", error_code="timeout", fallback=None, usage="{}"
+        start.hold, delay=0, counted=True, cause="timeout", error_code="timeout", fallback=None, bill=holding.Bill()
     )
     again = dispatch("a")
     second = begin(again.run_id, again.fence, Stage.EXTRACT)
@@ -83,7 +83,7 @@ def test_a_call_is_not_made_on_a_lost_hold(accepted, later):
     later("10 minutes")
     dispatch("a")
     with pytest.raises(LostHold):
-        holding.announce(start.hold, "call-1")
+        holding.announce(start.hold, "call-1", "m")
 
 
 def test_extraction_ahead_moves_the_run_on_without_a_turn(accepted, rows):
@@ -139,7 +139,7 @@ def test_parking_frees_the_turn_and_keeps_the_cause(accepted, rows):
     first, second = accepted("one", "two")
     given = dispatch("a")
     start = begin(given.run_id, given.fence, Stage.EXTRACT)
-    holding.park(start.hold, cause="refused", error_code="refused", usage="{}")
+    holding.park(start.hold, cause="refused", error_code="refused", bill=holding.Bill())
     run = run_of(rows, first.event_id)
     assert (run["state"], run["status"], run["stage"], run["cause"]) == ("parked", "failed", "extract", "refused")
     assert dispatch("a").run_id == run_of(rows, second.event_id)["id"]

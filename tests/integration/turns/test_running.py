@@ -59,6 +59,15 @@ def write(accepted: Any, database: Engine, model: ScriptedModel) -> Callable[...
     return do
 
 
+def read_blind(model: ScriptedModel, fact: str) -> None:
+    """Script the blind way: one person, one fact about him."""
+    model.on("entity_scan", {"entities": [{"name": "Rafael", "type": "person", "aliases": []}]})
+    model.on("fact_extraction", {"facts": [{"subject": "Rafael", "text": fact, "action": "NEW",
+                                            "confidence_level": "explicit_statement"}]})  # fmt: skip
+    model.on("relation_extraction", {"relations": []})
+    model.on("emotion", {"emotion": {"primary": "neutral", "intensity": 0.0, "energy_level": "medium"}})
+
+
 def causes(outcomes: list[Any]) -> list[str]:
     """The causes of the starts that did not move on."""
     return [outcome.cause for outcome in outcomes if isinstance(outcome, (Waiting, Parked))]
@@ -83,10 +92,7 @@ def test_a_plain_message_goes_through_its_four_stages(write, model: ScriptedMode
 
 def test_los_04_an_unusable_reply_is_asked_once_more_then_read_blind_and_degraded(write, model: ScriptedModel, rows):
     model.on("informed_extraction", GIBBERISH)
-    model.on("entity_scan", {"entities": [{"name": "Rafael", "type": "person", "aliases": []}]})
-    model.on("fact_extraction", {"facts": [{"subject": "Rafael", "text": "Rafael adora jabuticaba", "action": "NEW",
-                                            "confidence_level": "explicit_statement"}]})  # fmt: skip
-    model.on("relation_extraction", {"relations": []})
+    read_blind(model, "Rafael adora jabuticaba")
     outcomes = write("Adoro jabuticaba.")
     assert causes(outcomes) == ["bad_reply"]
     assert model.count("informed_extraction") == 2
@@ -105,8 +111,9 @@ def test_los_04_if_the_blind_way_fails_too_the_run_is_parked_and_never_looks_emp
 
 
 def test_a_timeout_is_retried_twice_then_read_blind(write, model: ScriptedModel, rows):
-    model.on("informed_extraction", Fault.timeout(5))
-    outcomes = write("Moro em Natal.", overrides={"extraction_timeout_sec": 0.3})
+    model.on("informed_extraction", Fault.timeout(20))
+    read_blind(model, "Rafael mora em Natal")
+    outcomes = write("Moro em Natal.", overrides={"extraction_timeout_sec": 1.0})
     assert causes(outcomes) == ["timeout", "timeout"]
     assert model.count("informed_extraction") == 3
     assert result_of(rows)["status"] == "degraded"

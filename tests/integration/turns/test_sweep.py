@@ -68,7 +68,7 @@ def test_a_replay_is_a_new_run_in_the_bulk_lane_with_the_same_request(accepted, 
     first, second = accepted("one", "two")
     given = dispatch("a")
     start = begin(given.run_id, given.fence, Stage.EXTRACT)
-    holding.park(start.hold, cause="refused", error_code="refused", usage="{}")
+    holding.park(start.hold, cause="refused", error_code="refused", bill=holding.Bill())
     assert replay([first.event_id, second.event_id]) == ["a"], "only what is parked"
     run = run_of(rows, first.event_id)
     assert (run["seq"], run["lane"], run["state"], run["request"]) == (
