@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from worker.llm.offline.english import is_past
-from worker.llm.offline.portuguese import past
+from worker.llm.offline.portuguese import is_verb, past
 from worker.llm.offline.text import fold, words
 
 _MONTHS = {
@@ -183,6 +183,8 @@ def _relative_count(text: str, today: date | None) -> Dated | None:
     )
     for pattern, sign in patterns:
         m = re.search(pattern, text)
+        if m and m.group().startswith("faz") and not any(is_verb(w) for w in words(text[: m.start()])):
+            continue  # "Davi faz 50 anos" is an age, "mora aqui faz três anos" a time
         if (
             m
             and today

@@ -31,6 +31,7 @@ def note_edges(told: Told, frame: Frame | None, text: str, state: Reading) -> No
         role, owner = role_of(m["role"] or m["role2"]), m["owner"] or m["owner2"]
         if role and owner:
             owner = state.meet(state.canonical(owner), "person")
+            state.meet(source, role.kind, gender=role.gender)
             state.link(*role_edge(role, source, owner))
             linked.add(fold(owner))
     if frame and frame.kind.rel_type:
@@ -143,11 +144,17 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
     ]
     if not names or not _is_the_subject(told):
         return
+    if fold(names[0]) == fold(state.speaker) and frame.kind.target != "person":
+        return  # "left Ruth his watch"
+    if frame.kind.target == "person" and re.match(r"(?:an?|some|um|uma) ", fold(frame.value)):
+        return  # "married a Brazilian woman"
     rel_type = frame.kind.rel_type or ""
     if frame.negative or frame.ended:
         if frame.kind.name != "employer" or not frame.ended:
             return
         rel_type = "former_employee_of"
+    elif frame.kind.name == "employer" and PAST_JOB.match(fold(told.predicate)):
+        rel_type = "former_employee_of"  # "worked at Ericsson until 2019"
     if frame.kind.name == "has" and frame.kind.target == "product" and kind_of(names[0]) == "place":
         return
     position = frame.value.find(names[0].split()[0])
@@ -155,6 +162,8 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
         return  # "had a baby boy called Sam": the child's edge is the role's
     if frame.kind.name in ("residence", "employer", "birthplace") and not close_enough(frame.value, names[0]):
         return  # "lives in a flat near the Opera": the name is not where they live
+    if frame.kind.name == "studies" and position > 4:
+        return  # "studies for the exam of the TRT"
     if frame.kind.name == "has" and _NO_POSSESSION.match(fold(frame.value)):
         return  # "has a PhD"
     if frame.kind.name in ("has", "runs", "founded", "member") and re.search(
@@ -182,6 +191,7 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
     linked.add(fold(target))
 
 
+PAST_JOB = re.compile(r"(?:\w+ly |ja )?(?:worked|trabalhou|atuou|lecionou|taught)\b")
 _NO_POSSESSION = re.compile(r"^(?:phd|mba|msc|bsc|ma|ba|md|degree|master|doutorado|mestrado|diploma|adhd|tdah|covid"
                             r"|hiv|ocd|toc|ptsd"
                             r"|ibs|tept|tv)\b")  # fmt: skip

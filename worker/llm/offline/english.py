@@ -159,6 +159,11 @@ def is_third(word: str) -> bool:
     return word.endswith("s") and base(word) is not None and word not in _bases()
 
 
+def _is_adverb(word: str, rest: list[str]) -> bool:
+    """ "barely", but not "fly" and "rely"."""
+    return word.endswith("ly") and len(rest) > 1 and word not in _bases()
+
+
 def starts_predicate(words: list[str], *, third_only: bool = False, last: bool = False) -> bool:
     """Whether ``words`` (what follows "and", or a clause without subject) begin with a finite verb.
 
@@ -167,7 +172,7 @@ def starts_predicate(words: list[str], *, third_only: bool = False, last: bool =
     rest = [w.lower() for w in words]
     if rest[:2] == ["no", "longer"]:
         rest = rest[2:]
-    while rest and (rest[0] in ADVERBS or (rest[0].endswith("ly") and len(rest) > 1)):
+    while rest and (rest[0] in ADVERBS or _is_adverb(rest[0], rest)):
         rest = rest[1:]
     if not rest:
         return False
@@ -217,7 +222,7 @@ def agree(words: list[str]) -> list[str] | None:
     rest = list(words)
     if [w.lower() for w in rest[:2]] == ["no", "longer"]:
         head, rest = rest[:2], rest[2:]
-    while rest and (rest[0].lower() in ADVERBS or (rest[0].lower().endswith("ly") and len(rest) > 1)):
+    while rest and (rest[0].lower() in ADVERBS or _is_adverb(rest[0].lower(), rest)):
         head.append(rest.pop(0))
     if not rest:
         return None

@@ -87,7 +87,7 @@ _NO_ORG = rf"(?!(?:an?|uma?|the|another|outra) (?:[\w-]+ ){{0,2}}?(?:{'|'.join(s
 _AT_WORK = r"(?:at|for|na|no|para a|para o|pra|pela|pelo|nas|nos)"
 _NO_JOB = (
     r"(?!nascid|criad|natural|apaixonad|doid|louc|fa |torced|casad|formad|viciad|famos|feliz|melhor|bom |boa |pessim"
-    r"|otim)"
+    r"|otim|voluntari|membro|soci|alun|estudante|cliente|aposentad|paciente)"
 )
 # name of the kind, flags (e: event, x: end of it, n: denial), pattern of the predicate.
 _PATTERNS = (
@@ -95,7 +95,8 @@ _PATTERNS = (
                   rf"|wants to move|vai (?:se )?mudar|vai morar|vao (?:se )?mudar|vao morar|pretende (?:se mudar|morar)"
                   rf"|quer (?:se mudar|morar)|esta de mudanca|vai voltar)(?: back| out"
                   rf"| em definitivo)?(?: .+?)? {_TO} {_V}"),
-    ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has been living|has lived|mora|morando|vive"
+    ("residence", "", rf"(?:lives?|living|resides?|is based|is living|has been living"
+                      rf"|has (?:always )?lived(?=.* (?:for|since|all|my whole|their whole)\b)|mora|morando|vive"
     rf"|reside"
                       rf"|esta morando|continua|lives? on) (?:with .+? |com .+? )?{_IN} {_V}"),
     ("residence", "e", rf"(?:has |have )?(?:moved|relocated|emigrated|immigrated|se mudou|mudou-se|mudou"
@@ -122,7 +123,9 @@ _PATTERNS = (
                       rf"(?:emprego|trampo|trabalho|estagio|vaga)(?: novo)? (?:na|no)|esta trabalhando (?:na|no)"
                       rf"|is working (?:at|for)|passou a trabalhar (?:na|no)) {_N}{_V}"),
     ("employer", "e", r"(?:foi|went|moved|switched) (?:para|pra|to) (?:a |o )?(?P<v>[^,;.]+?) (?:as|como) .+"),
-    ("employer", "", rf"(?:works?|worked|has been working|is employed|is an? (?:[\w-]+ ){{0,3}}?[\w-]+|trabalha"
+    ("employer", "", rf"(?:works?|worked|has been working|has worked(?=.* (?:for|since)\b)|is employed"
+                     rf"|is an? (?!(?:[\w-]+ )?(?:volunteer|member|student|regular|patient|customer|guest|fan"
+                     rf"|partner in)\b)(?:[\w-]+ ){{0,3}}?[\w-]+|trabalha"
                      rf"|trabalhando|atua|e {_NO_JOB}(?:[\w-]+ ){{0,3}}?[\w-]+|leciona|is an? (?:[\w-]+ )+?of [\w-]+"
                      rf"|teaches(?: [\w-]+){{0,2}}|ensina(?: [\w-]+)?|da aulas?(?: de [\w-]+)?)(?: (?:as"
                      rf"|como) [^,]+?)? {_AT_WORK} {_N}{_V}"),
@@ -160,6 +163,7 @@ _PATTERNS = (
                     rf"|bachelor'?s?(?: degree)?|degree|postdoc|diploma|msc|bsc|ma|ba|foundation course|course"
                     rf"|a levels|a-levels)"
                     rf"(?: (?:in|of|on) .+?)? (?:at|with) {_N}{_V}"),
+    ("studies", "", rf"is reading (?!an? |the |this |some |their |his |her )[\w ]{{3,24}} at {_V}"),
     ("studies", "", rf"(?:is|esta|ta) (?:in|no|na) (?:his |her |their )?(?:[\w-]+ )(?:year|ano|semestre"
                     rf"|periodo)(?: (?:of|de|do|da) .+?)?"
                     rf" (?:at|na|no) {_N}{_V}"),
@@ -223,7 +227,10 @@ _PATTERNS = (
                   r"|corre|runs|nada|swims|toca|plays|joga) ?(?P<v>[^,;.]*)"),
     ("occupation", "", r"(?:is (?:now |currently |also )?(?:an? |the )?|e (?:um |uma |o |a )?)(?P<v>(?!going|coming"
                        r"|to |not |very "
-                       r"|muito |now |currently |also |[\w-]+ing\b|doid|louc)(?:[\w-]+ ){0,3}?[\w-]*(?:er|or|ist|ian"
+                       r"|muito |now |currently |also |[\w-]+ing\b|[\w-]+er than\b|older|younger|much |better|worse"
+                       r"|doid|louc|mineir|brasileir|estrangeir|herdeir|companheir|parceir|primeir|terceir|solteir"
+                       r"|flamengu|botafogu|pessimis|otimis|perfeccionis|budis|egois|madrugador|morador|torcedor"
+                       r"|leitor|melhor|maior|menor|pior|super)(?:[\w-]+ ){0,3}?[\w-]*(?:er|or|ist|ian"
                        r"|nurse|chef|cook|architect|student|pilot"
                        r"|lawyer|dentist|vet|clerk|ceo|cto|head of \w+|judge|accountant|assistant|analyst|surgeon"
                        r"|scientist|guide|firefighter|soldier|eir[ao]|ist[ao]|or|ora|log[ao]|medic[ao]"
@@ -292,7 +299,7 @@ def frame_of(predicate: str) -> Frame | None:
         if found is None:
             return None
         kind, flags, value, _start = found
-        return Frame(kind, _shorten(value), negative != ("n" in flags), ended or "x" in flags, "e" in flags)
+        return Frame(kind, _shorten(value, kind.name), negative != ("n" in flags), ended or "x" in flags, "e" in flags)
     if found is None:
         return None
     kind, flags, value, start = found
@@ -301,7 +308,7 @@ def frame_of(predicate: str) -> Frame | None:
         if len(text_full) == len(text)
         else value
     )
-    return Frame(kind, _shorten(original), negative != ("n" in flags), ended or "x" in flags, "e" in flags)
+    return Frame(kind, _shorten(original, kind.name), negative != ("n" in flags), ended or "x" in flags, "e" in flags)
 
 
 def _match(text: str) -> tuple[Kind, str, str, int] | None:
@@ -325,9 +332,12 @@ def _finite(text: str) -> str:
     return f"{head} {rest}".strip()
 
 
-def _shorten(value: str) -> str:
+def _shorten(value: str, kind: str = "") -> str:
     """The value without what trails behind it: time, company, another clause."""
     text = plain(value)
     cut = _TAIL.search(" " + text)
     kept = value[: max(0, cut.start() - 1)] if cut else value
+    if kind == "occupation":  # "nurse in Leicester"
+        kept = re.sub(r"(?i) (?:in|em|at|na|no|numa?|for|pra|para|with|com|based)\b.*$", "", kept)
+        kept = re.sub(r" (?:d[aeo]|from|of) [A-ZÀ-Ý].*$", "", kept)
     return kept.strip(" ,.;:!") or value.strip(" ,.;:!")

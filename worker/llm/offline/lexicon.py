@@ -52,13 +52,15 @@ def is_common_word(word: str) -> bool:
 EVENTS = word_set(
     "wedding funeral exam exams surgery operation interview graduation move trip flight party shower christening "
     "baptism ceremony honeymoon divorce appointment viva defence defense hearing closing engagement reunion birth "
-    "anniversary match casamento velorio enterro prova provas cirurgia operacao entrevista formatura mudanca viagem "
+    "anniversary match gig concert recital tournament race presentation deadline apresentacao torneio casamento "
+    "velorio enterro prova provas cirurgia operacao entrevista formatura mudanca viagem "
     "voo festa batizado cerimonia consulta exame audiencia defesa parto lua-de-mel noivado divorcio aniversario "
     "vestibular cha"
 )
 # Events that are seldom one's own alone.
 SHARED = word_set(
-    "funeral party shower christening baptism ceremony hearing reunion birth match flight velorio enterro festa "
+    "gig concert recital tournament race presentation deadline show funeral party shower christening baptism "
+    "ceremony hearing reunion birth match flight velorio enterro festa "
     "batizado "
     "cerimonia audiencia parto voo cha"
 )

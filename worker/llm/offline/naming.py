@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 
 from worker.llm.offline import english, portuguese
-from worker.llm.offline.lexicon import is_person_noun
+from worker.llm.offline.later_names import name_of_another, named_at_last, role_fact
 from worker.llm.offline.names import NAME, compatible, find_names, is_name_word, kind_of, trim
 from worker.llm.offline.roles import ADJ, ROLES, TRAIL, WORD, Role, as_mine, is_plural, role_of
-from worker.llm.offline.state import Fact, Reading, possessive, role_edge, role_sentence
+from worker.llm.offline.state import Fact, Reading, possessive, role_edge
 from worker.llm.offline.text import fold, mentions, plain
 
 _MINE = r"(?:[Mm]y|[Oo]ur|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa)"
@@ -87,8 +87,27 @@ _NAMED_LATER = re.compile(
 )
 
 
+_APPOSED = re.compile(
+    rf"^(?:[OoAa] )?(?P<n>{NAME}), (?:(?:[oa] )?(?P<role>{WORD}) d[aeo] (?P<owner>{NAME})|(?P<owner2>{NAME})'s "
+    rf"(?P<role2>{WORD})), (?=\S)"
+)
+
+
+def _apposed(sentence: str, state: Reading) -> str:
+    """ "O Zé, marido da Marta, é advogado": the role is a fact of its own."""
+    m = _APPOSED.match(sentence)
+    role = role_of(m["role"] or m["role2"]) if m else None
+    if m is None or role is None or not is_name_word(m["n"].split()[0]):
+        return sentence
+    name = re.sub(r"^(?:[OoAa]|The) ", "", m["n"])
+    owner = state.meet(state.canonical(m["owner"] or m["owner2"]), "person")
+    role_fact(state.canonical(name), (m["role"] or m["role2"]).lower(), role, owner, state)
+    return f"{name} {sentence[m.end() :]}"
+
+
 def _join_pairs(sentence: str, state: Reading) -> str:
     """ "Emma and her husband Paul" are two and a role; "a puppy and named her Luna" is one called Luna."""
+    sentence = _apposed(sentence, state)
 
     def put(m: re.Match[str]) -> str:
         role = role_of(m["role"])
@@ -135,6 +154,13 @@ def _resolve_brackets(sentence: str, state: Reading) -> str:
     return _AKA.sub(known_as, _BRACKET.sub(put, sentence))
 
 
+_HAS_UNNAMED = re.compile(
+    rf"(?:^|\b)(?:I|[Ww]e|I've|[Ww]e've|[Aa] gente|[Ee]u)? ?(?i:have|got|have got|adopted|bought|rescued|found|hired"
+    rf"|'ve got|tenho|temos|ganhei"
+    rf"|ganhamos|adotei|adotamos|comprei|compramos|arrumei|arranjei|conheci|contratei) (?:an? |uma? )(?:new |little "
+    rf"|{ADJ} )*(?P<role>{WORD})\b"
+    rf"(?!,? (?:called|named|chamad|[oa] [A-ZÀ-Ý]|[A-ZÀ-Ý]))"
+)
 _AND_NAMED = re.compile(
     rf"^,? (?:and|e) (?:an? |uma? |[a-zê0-9]+ )(?P<adj>(?:{WORD} ){{0,2}}?)(?P<role>{WORD})(?:,|:)?"
     rf"(?: (?:called|named|chamad[oa]s?))?,? (?:[oa] )?(?P<name>{NAME})(?P<more>(?:(?:,| and| e) (?:[oa] )?{NAME})*)"
@@ -161,6 +187,8 @@ def _owned_role(m: re.Match[str]) -> Role | None:
 
 def _meet_owned(text: str, state: Reading) -> None:
     """ "has a daughter named Emilia", "temos dois filhos, o Davi e a Luísa": edges; the clause itself is the fact."""
+    if (m := _HAS_UNNAMED.search(text)) and (role := role_of(m["role"])) and not is_plural(m["role"]):
+        state.unnamed_role = m["role"].lower()
     for m in _HAS_NAMED.finditer(text):
         role = _owned_role(m)
         if role is not None and role.kind == "pet" and re.match(r"(?:had|tinha)\b", m.group(), re.I):
@@ -209,25 +237,6 @@ def _tell_role(phrase: RolePhrase, state: Reading, *, told: bool) -> None:
     role_fact(phrase.name, phrase.word, phrase.role, phrase.owner, state)
 
 
-def role_fact(name: str, word: str, role: Role, owner: str, state: Reading) -> None:
-    """The fact and the edge of one role."""
-    state.meet(owner, "person")
-    state.meet(name, role.kind, gender=role.gender)
-    if fold(owner) == fold(state.speaker):
-        state.role_holders[role.english] = name
-    if role.kind == "pet":
-        text = (
-            f"{owner} tem {'uma' if word.lower().endswith('a') or role.gender == 'f' else 'um'} {word} "
-            f"chamad{'a' if role.gender == 'f' else 'o'} {name}"
-            if state.lang == "pt"
-            else f"{owner} has {'an' if word[0] in 'aeiou' else 'a'} {word} called {name}"
-        )
-        state.add(Fact(owner, text, category="relationship_change"))
-    else:
-        state.add(Fact(name, role_sentence(name, word, owner, state.lang), category="relationship_change"))
-    state.link(*role_edge(role, name, owner))
-
-
 _OWN_NAME = re.compile(
     rf"^(?:(?:[Mm]y (?:full )?name(?: is|'s)|[Mm]eu nome(?: completo)? é|(?:[Ee]u )?[Mm]e chamo|I(?: am"
     rf"|'m) called|I(?: am|'m) named|[Aa]qui é (?:o|a)) (?P<name>{NAME}|{_ANY_CASE}(?: {_ANY_CASE})?)"
@@ -252,12 +261,6 @@ _NAME_OF_ROLE = re.compile(
     rf"^(?:[Tt]he name of (?P<mine1>{_MINE}) (?P<role1>{WORD}) is"
     rf"|[Oo] nome d[oa] (?P<mine2>{_MINE}) (?P<role2>{WORD}) é) (?P<name>{NAME})$"
 )
-_NAME_OF_ANOTHER = re.compile(
-    rf"^(?:[Tt]he (?P<r1>{WORD})'s name(?: is|'s)|[Tt]he name of the (?P<r2>{WORD}) is"
-    rf"|[Tt]he (?P<r3>{WORD}) is (?:called"
-    rf"|named)|[Oo] nome d[oa] (?P<r4>{WORD}) é|[OoAa] (?P<r5>{WORD}) (?:se chama"
-    rf"|chama-se)) (?:[oa] )?(?P<name>{NAME})$"
-)
 _NOT_THAT = re.compile(r",? (?:and )?(?:not|e não|não) [^\s,]+(?: [^\s,]+)?$")
 _IS_ROLE = re.compile(
     rf"^(?:[oaOA] )?(?P<name>{NAME}) (?:is|'s"
@@ -280,29 +283,9 @@ def read_naming(clause: str, state: Reading) -> bool:
         _own_name(clause, state)
         or _nickname(clause, state)
         or _role_called(clause, state)
-        or _name_of_another(clause, state)
+        or name_of_another(clause, state)
+        or named_at_last(clause, state)
     )
-
-
-def _name_of_another(clause: str, state: Reading) -> bool:
-    """ "The teacher's name is Simone": whose teacher is not said, so the sentence stays as it is."""
-    m = _NAME_OF_ANOTHER.match(clause)
-    word = next((w for w in m.groups()[:-1] if w), "") if m else ""
-    if m is None or not is_name_word(m["name"].split()[0]) or not (role_of(word) or is_person_noun(word)):
-        return False
-    role = role_of(word)
-    canonical = state.meet(
-        state.canonical(m["name"]), role.kind if role else "person", gender=role.gender if role else ""
-    )
-    if role and role.kind == "pet":
-        role_fact(canonical, word.lower(), role, state.speaker, state)
-    else:
-        text = f"{canonical} é o nome d{'a' if (role and role.gender == 'f') or word.endswith('a') else 'o'} {word}"
-        if state.lang == "en":
-            text = f"{canonical} is the name of the {word}"
-        state.add(Fact(canonical, text, category="relationship_change"))
-    state.subject = canonical
-    return True
 
 
 def _own_name(clause: str, state: Reading) -> bool:

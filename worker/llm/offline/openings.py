@@ -9,7 +9,8 @@ from worker.llm.offline.text import UPPER, plain, words
 
 # After these anything may follow.
 _MARKERS = re.compile(
-    r"^(?:(?:and|but|so|well|also|oh|ah|aha|hey|hi|hello|ok|okay|yes|yeah|yep|no|nope|nah|right|alright|all right|now"
+    r"^(?:(?:(?:ah|oh|ok|so|well|and|but|e|mas|ai) )?(?:and|but|so|well|also|oh|ah|aha|hey|hi|hello|ok|okay|yes|yeah"
+    r"|yep|no|nope|nah|right|alright|all right|now"
     r"|actually|btw|by the way|in fact|honestly|anyway|anyways|fyi|sorry|to be honest|tbh|truth be told|frankly"
     r"|good news|bad news|great news|sad news|big news|funny thing|fun fact|for what it's worth|for context"
     r"|for the record|you know|listen|look|guess what|long story short|believe it or not|as it happens|oops|whoops"
@@ -38,6 +39,11 @@ _CORRECTIONS = re.compile(
     r"(?: before| earlier)?|let me (?:correct|rephrase|fix) (?:that|myself|this)|i take (?:that|it) back"
     r"|esquec[ea](?: (?:isso|isto|o que eu (?:disse|falei)|o que (?:disse|falei)))?|retiro o que (?:eu )?disse"
     r"|desconsidera(?: isso)?|deixa eu corrigir|me corrigindo)(?:,|:|!|;|\.|\s[-–—])+\s*"
+    r"|it turns out(?: that)?,? +|(?:i )?(?:just )?(?:wanted|want|need) to (?:let you know|tell you|say|mention"
+    r"|share)(?: that|:)? +"
+    r"|i forgot to (?:tell you|mention|say)(?: that)?[:,]? +|(?:eu )?(?:so )?(?:queria|quero|vim|passando (?:pra"
+    r"|para)) ?(?:te |lhe |vos )?"
+    r"(?:avisar|contar|dizer|falar|informar|comunicar)(?: que|:) +|esqueci de (?:contar|falar|dizer|avisar)(?: que|:) +"
     r"|(?:what )?i (?:really |actually )?mean[t]?(?: (?:was|is|to say|to write))?(?: that)?(?:,|:|\s[-–—])*\s+"
     r"|(?:o que )?(?:eu )?(?:quis|queria|quero) dizer(?: (?:foi|e))?(?: que)?(?:,|:|\s[-–—])*\s+)"
 )
@@ -67,9 +73,20 @@ _HAS_SUBJECT = re.compile(
 )
 
 
+_INTRODUCED = re.compile(rf"^[{UPPER}][^\W\d_]+ (?:here|aqui)(?:,|!|:|\s[-–—])+ ")
+_POLITE_END = re.compile(
+    r",? (?:(?:it's |so )?(?:nice|good|great|lovely|pleased) to (?:meet|be)\b.*|(?:muito )?prazer(?: em .*)?|thanks"
+    r"|thank you"
+    r"|obrigad[ao]|lol|haha\w*|k{3,}|rs+)(?=\W*$)"
+)
+
+
 def without_openings(sentence: str) -> str:
     """The sentence without what opens it; empty where the opening was all it said."""
     rest = sentence.strip()
+    if m := _POLITE_END.search(plain(rest)):
+        rest = rest[: m.start()].strip(" ,") if m.start() else rest
+    rest = _INTRODUCED.sub("", rest)
     while rest:
         folded = plain(rest)
         if rest[:1] in "éÉ":  # "é" is a verb, "e" a conjunction: folding must not confuse them

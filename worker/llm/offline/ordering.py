@@ -93,7 +93,9 @@ _TODAY_EN = re.compile(
     re.I,
 )
 _TODAY_PT = re.compile(
-    r"^(?P<t>hoje|amanhã|amanha|sábado|domingo) (?:é|faz|completa) (?P<w>(?:o |a )?(?:meu|minha|nosso|nossa) [\w ]+)$",
+    r"^(?P<t>hoje|amanhã|amanha|segunda|terça|quarta|quinta|sexta|sábado|domingo)(?:-feira)? (?:é|faz"
+    r"|completa) (?P<w>(?:o |a )?(?:(?:meu|minha|nosso|nossa)|(?:aniversário|casamento|formatura|prova"
+    r"|festa) d[aeo]) [\w ]+)$",
     re.I,
 )
 
@@ -104,8 +106,41 @@ def plain_order(sentence: str, lang: str) -> str:
         return sentence
     mark = re.search(r"[.!…\s]*$", sentence)
     body = sentence[: mark.start()] if mark else sentence
-    body = _english(body) if lang == "en" else _portuguese(body)
+    body = _said_otherwise(body, lang) or (_english(body) if lang == "en" else _portuguese(body))
     return body + (mark.group().strip() if mark else "")
+
+
+_PRESENTS = re.compile(
+    rf"^(?:(?:[Tt]his|[Tt]hat|[Hh]ere)(?:'s| is)|[Mm]eet|[Ee]ss[ea] é|[Ee]st[ea] é|[Aa]quel[ea] é|[Ee]is) (?:[oa] )?"
+    rf"(?P<w>(?:my|our|meu|minha|nosso|nossa) (?:[^\W\d_]+ ){{0,2}}?[^\W\d_]+),? (?:[oa] )?(?P<n>{NAME})$"
+)
+_HERE_IS = re.compile(r"^[Hh]ere(?:'s| is) (?P<w>(?:my|our) [^:]{3,40}): (?P<v>.+)$")
+_NAME_NOT = re.compile(
+    rf"^(?P<w>[Mm]y (?:\w+ )?name|[Mm]eu (?:sobre)?nome) (?:isn't|is not|não é) {NAME},? (?:but |mas )?(?:it's|it is"
+    rf"|é) (?P<n>{NAME})$"
+)
+
+
+def _said_otherwise(body: str, lang: str) -> str | None:
+    """ "This is my wife, Anneke", "my name isn't Carl, it's Karl": the plain sentence that is meant."""
+    if m := _PRESENTS.match(body):
+        return f"{m['w'][0].upper()}{m['w'][1:]} {'se chama' if lang == 'pt' else 'is called'} {m['n']}"
+    if m := _HERE_IS.match(body):
+        return f"{m['w'][0].upper()}{m['w'][1:]} is {m['v']}"
+    if m := _NAME_NOT.match(body):
+        return f"{m['w']} {'é' if lang == 'pt' else 'is'} {m['n']}"
+    return None
+
+
+def lead_last(clause: str, lang: str) -> str:
+    """A clause inside a sentence ("so every January I fly to Madeira") with its lead behind it."""
+    if lang == "pt":
+        return _lead_last_pt(clause)
+    if m := _CLAUSE_EN.match(clause):
+        return _turned(m["lead"], m["r"])
+    if (m := _LEAD_EN.match(clause)) and _is_lead(m["lead"], comma=bool(m["comma"])):
+        return _turned(m["lead"], m["r"])
+    return clause
 
 
 def _english(body: str) -> str:
@@ -116,11 +151,8 @@ def _english(body: str) -> str:
     if m := _DOUBLED_EN.match(body):
         other = m["x"] or m["y"]
         return f"{other[0].upper()}{other[1:]} and I {m['r']}{m['t'] or ''}"
-    if m := _CLAUSE_EN.match(body):
-        return _turned(m["lead"], m["r"])
-    if (m := _LEAD_EN.match(body)) and _is_lead(m["lead"], comma=bool(m["comma"])):
-        return _turned(m["lead"], m["r"])
-    return _with_i(body)
+    turned = lead_last(body, "en")
+    return turned if turned != body else _with_i(body)
 
 
 def _is_lead(lead: str, *, comma: bool) -> bool:
@@ -137,8 +169,14 @@ def _is_lead(lead: str, *, comma: bool) -> bool:
 def _turned(lead: str, rest: str) -> str:
     """The lead behind the rest; a name keeps its capital."""
     word = lead.split()[0]
-    low = lead if re.match(rf"{NAME}", lead) and word.isupper() and word != "I" else lead[0].lower() + lead[1:]
-    return f"{rest[0].upper()}{rest[1:]} {low}"
+    low = lead if re.match(rf"{NAME}", lead) and word.isupper() and len(word) > 1 else lead[0].lower() + lead[1:]
+    cut = re.search(
+        r",? (?:(?:and|but|so|mas|e|então) (?=(?:I|we|my|then|eu|depois)\b)|then (?=I\b|we\b))"
+        r"|, (?=depois )",
+        rest,
+    )
+    first, after = (rest[: cut.start()], rest[cut.start() :]) if cut else (rest, "")
+    return f"{first[0].upper()}{first[1:]} {low}{after}"
 
 
 def _with_i(body: str) -> str:
@@ -227,13 +265,17 @@ def _portuguese(body: str) -> str:
         return f"{m['r'][0].upper()}{m['r'][1:]} há {m['t']}"
     if (m := _CLAUSE_PT.match(body)) and _first_at(words(m["r"])) == 0:
         return f"{m['r'][0].upper()}{m['r'][1:]} {m['lead'][0].lower()}{m['lead'][1:]}"
+    turned = _lead_last_pt(body)
+    return turned if turned != body else _with_eu(body)
+
+
+def _lead_last_pt(body: str) -> str:
     tokens = body.split()
-    if tokens and len(tokens) > 2 and _LEAD_PT.match(tokens[0].lower()):
+    if len(tokens) > 2 and (_LEAD_PT.match(tokens[0].lower()) or body.lower().startswith("a partir ")):
         at = _first_at(tokens)
         if at and at <= 8:
-            lead, rest = " ".join(tokens[:at]).rstrip(","), " ".join(tokens[at:])
-            return f"{rest[0].upper()}{rest[1:]} {lead[0].lower()}{lead[1:]}"
-    return _with_eu(body)
+            return _turned(" ".join(tokens[:at]).rstrip(","), " ".join(tokens[at:]))
+    return body
 
 
 def _first_at(tokens: list[str]) -> int | None:

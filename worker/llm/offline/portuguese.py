@@ -66,6 +66,7 @@ saber sei sabe sabem sabemos soube soube souberam soubemos sabia sabiam
 pôr ponho põe põem pomos pus pôs puseram pusemos punha punham
 ler leio lê leem lemos li leu leram lemos lia liam
 crer creio crê creem cremos cri creu creram cremos cria criam
+doer doo dói doem doemos doí doeu doeram doemos doía doíam
 perder perco perde perdem perdemos perdi perdeu perderam perdemos perdia perdiam
 odiar odeio odeia odeiam odiamos odiei odiou odiaram odiamos odiava odiavam
 passear passeio passeia passeiam passeamos passeei passeou passearam passeamos passeava passeavam
@@ -206,7 +207,18 @@ def _tables() -> tuple[dict[str, list[Form]], dict[str, list[str]]]:
 
 def known(word: str) -> list[Form]:
     """The readings of a word that is a form of a verb in the list."""
-    return _tables()[0].get(word.lower(), [])
+    word = word.lower()
+    for ending, put in (
+        ("ávamos", "ava"),
+        ("íamos", "ia"),
+        ("éramos", "era"),
+        ("ínhamos", "inha"),
+        ("únhamos", "unha"),
+    ):
+        if word.endswith(ending):  # "morávamos" is "morava" of us
+            once = _tables()[0].get(word[: -len(ending)] + put, [])
+            return [Form(form.lemma, "imp", 1, 2) for form in once if form.tense == "imp"][:1]
+    return _tables()[0].get(word, [])
 
 
 def is_verb(word: str) -> bool:

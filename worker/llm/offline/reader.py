@@ -7,12 +7,12 @@ from datetime import date
 
 from worker.llm.offline import english, naming, noise, portuguese
 from worker.llm.offline.dates import find_date
-from worker.llm.offline.edges import close_enough, note_edges
+from worker.llm.offline.edges import PAST_JOB, close_enough, note_edges
 from worker.llm.offline.frames import Frame, frame_of
-from worker.llm.offline.names import capitalise_known, find_names
+from worker.llm.offline.names import NAME, capitalise_known, find_names
 from worker.llm.offline.openings import without_openings
-from worker.llm.offline.ordering import plain_order
-from worker.llm.offline.roles import role_of
+from worker.llm.offline.ordering import lead_last, plain_order
+from worker.llm.offline.roles import WORD, role_of
 from worker.llm.offline.sentences import (
     addresses_reader,
     language,
@@ -75,14 +75,35 @@ def _read_sentence(sentence: str, state: Reading) -> None:
 _RELATIVE = re.compile(r"^(?P<s>[^,]+), (?:who|que) (?P<a>[^,]+), (?P<b>.+)$")
 
 
+# "I live with my boyfriend, who's a dentist".
+_TRAILING_WHO = re.compile(
+    rf"^(?P<s>.+ (?P<who>(?:my|our|meu|minha|nosso|nossa) (?:{WORD} )?{WORD}(?: {NAME})?|{NAME})), (?:who"
+    rf"|que)(?P<r>'s .+"
+    rf"| (?!I\b|we\b|eu\b).+)$"
+)
+
+
 def _without_relative(sentence: str) -> list[str]:
     """ "Tom, who lives in Leeds, is a chef" as "Tom lives in Leeds" and "is a chef"."""
     m = _RELATIVE.match(sentence)
-    return [f"{m['s']} {m['a']}", m["b"]] if m else [sentence]
+    if m and (inner := re.match(rf"^(?P<i>I|[Ww]e|eu) (?P<v>(?:(?:have|had|used to|já) )?{WORD})(?P<r>.*)$", m["a"])):
+        # "Lucy, who I met at uni, is a chef"
+        return [f"{inner['i']} {inner['v']} {m['s']}{inner['r']}", f"{m['s']} {m['b']}"]
+    if m and portuguese.first_person(head := m["a"].split()[0]) and not portuguese.third_person(head):
+        who = m["s"][0].lower() + m["s"][1:] if m["s"][1:2] == " " else m["s"]
+        return [f"{head} {who}{m['a'][len(head) :]}", f"{m['s']} {m['b']}"]  # "a Lúcia, que conheci na escola, é…"
+    if m:
+        return [f"{m['s']} {m['a']}", m["b"]]
+    if (m := _TRAILING_WHO.match(sentence)) and (role_of(m["who"].split()[-1]) or re.search(rf"{NAME}$", m["who"])):
+        rest = re.sub(r"^'s ", "is ", m["r"].strip())
+        return [m["s"], f"{m['who'][0].upper()}{m['who'][1:]} {rest}"]
+    return [sentence]
 
 
 def _read_clause(clause: str, state: Reading, *, continues: bool) -> None:
     clause = without_openings(clause)
+    if continues:
+        clause = lead_last(clause, state.lang)
     level = "explicit_statement"
     for pattern, hedge in _HEDGES:
         if m := pattern.match(plain(clause)):
@@ -176,7 +197,7 @@ def _keep(told: Told, state: Reading) -> None:
         return
     state.subject = told.subject
     frame = frame_of(_as_one(told, state.lang))
-    dated = find_date(text, state.today)
+    dated = find_date(told.predicate, state.today) or find_date(text, state.today)
     fact = Fact(told.subject, text, level=state.level, category=frame.kind.category if frame else "conversational")
     if frame is None:
         fact.category = "specific_event" if dated else "routine_activity"
@@ -188,6 +209,10 @@ def _keep(told: Told, state: Reading) -> None:
         fact.event_date, fact.precision = dated.iso, dated.precision
     if frame and frame.kind.attribute and not frame.negative and not frame.ended and told.shown == told.subject:
         fact.attribute_key, fact.value = _attribute(frame, state)
+    thing = state.find(told.subject)
+    past_job = frame and frame.kind.name == "employer" and PAST_JOB.match(fold(told.predicate))
+    if past_job or (frame and frame.kind.name == "occupation" and thing is not None and thing.kind == "pet"):
+        fact.attribute_key = fact.value = None
     if fold(told.subject) == fold(state.speaker):
         state.meet(state.speaker, "person")
     elif role_of(told.subject) is None:

@@ -90,7 +90,7 @@ def portuguese_predicate(rest: str, speaker: str, *, guess: bool) -> str | None:
     tail = " ".join(tokens[1:])
     if any(form.person == 1 and form.number == 2 for form in portuguese.known(verb)):  # "ficamos noivos": one of two
         tail = re.sub(r"^(noiv|casad|separad|divorciad|viciad|junt)([oa])s\b", r"\1\2", tail)
-    return spoken(" ".join([*head, third, _portuguese_own(tail, speaker)]).strip())
+    return spoken(" ".join([*head, third, portuguese_own(tail, speaker)]).strip())
 
 
 _INNER_VERB = re.compile(
@@ -100,7 +100,9 @@ _INNER_VERB = re.compile(
 )
 
 
-def _portuguese_own(text: str, speaker: str) -> str:
+def portuguese_own(text: str, speaker: str) -> str:
+    """The speaker's own pronouns and verbs inside the speaker's own sentence."""
+
     def inner(match: re.Match[str]) -> str:
         third = portuguese.first_person(match[5])
         if third is None or match[5].lower() in ("como", "trabalho", "gosto"):
@@ -142,14 +144,15 @@ def portuguese_other(text: str, speaker: str) -> str:
         verb = match[2]
         if not portuguese.is_verb(verb):
             return match.group()
-        link = "para " if portuguese.lemma(verb) in _TO_SOMEBODY else ""
+        given = portuguese.lemma(verb) == "deixar" and re.match(r" (?:um|uma|o|a|os|as|\d+) ", text[match.end() :])
+        link = "para " if given or portuguese.lemma(verb) in _TO_SOMEBODY else ""
         if re.match(r" em (?:casamento|namoro)\b", text[match.end() :]):
             link = ""
         return f"{match[1]}{verb} {link}{speaker}"
 
     text = re.sub(r"((?:^|\s)(?:não |nunca |já |também |sempre )?)(?<!\w)me ([^\W\d_]+)", dative, text, flags=re.I)
     text = _INNER_I.sub(lambda m: f"{m[1]} {speaker} {m[2]}{portuguese.first_person(m[3]) or m[3]}", text)
-    text = spoken(owned(text, speaker))
+    text = re.sub(r"\beu\b", lambda _m: speaker, spoken(owned(text, speaker)))
     for pattern, put in (
         (r"\bcomigo\b", f"com {speaker}"),
         (r"\bmim\b", speaker),

@@ -37,7 +37,7 @@ parent_of > stepfather stepfather:m padrasto:m
 parent_of > stepmother stepmother:f madrasta:f
 child_of > son son:m filho:m
 child_of > daughter daughter:f filha:f
-child_of > child child kid baby bebe
+child_of > child child kid baby bebe eldest youngest oldest firstborn cacula
 child_of > stepson stepson:m enteado:m
 child_of > stepdaughter stepdaughter:f enteada:f
 sibling_of = brother brother:m irmao:m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from worker.llm.offline import english, portuguese
+from worker.llm.offline import english, ordering, portuguese
 from worker.llm.offline.text import UPPER, fold, plain, word_set, words
 
 _ABBREVIATION = re.compile(
@@ -43,7 +43,8 @@ _HYPOTHESIS = re.compile(
 _WISH = re.compile(
     r"^(?:i wish|i hope(?! to\b)|i'd|i would|hopefully|let's|let us|if only|queria|eu queria|gostaria|eu gostaria"
     r"|adoraria|tomara|quem me dera|espero(?! \w+(?:ar|er|ir)\b)|"
-    r"eu espero(?! \w+(?:ar|er|ir)\b)|oxala|deus queira|bem que|vamos(?! (?:pra|pro|para|nos|viajar|morar|ter|casar"
+    r"eu espero(?! \w+(?:ar|er|ir)\b)|oxala|deus queira|bem que|vamos(?! (?:pra|pro|para|no|na|ao|nos|viajar|morar"
+    r"|ter|casar"
     r"|comprar|passar|mudar|reformar|fazer)\b.* (?:em|n[oa]|dia|ano|mes|semana|amanha|que vem|daqui)\b)|bora"
     r"|pretendia|wish me|i want you|quero que|i need you"
     r"|preciso que|may (?:he|she|you|we|god))\b"
@@ -193,7 +194,9 @@ def _is_imperative(folded: str) -> bool:
         return True
     if len(words(folded)) > 1 and first == ["me"]:  # "me traduz isso"; "me mudei" is in the first person
         verb = words(folded)[1]
-        return portuguese.first_person(verb) is None and not portuguese.past(verb) and not verb.endswith("m")
+        return (
+            portuguese.first_person(verb, guess=True) is None and not portuguese.past(verb) and not verb.endswith("m")
+        )
     return bool(first) and first[0] in _IMPERATIVE_EN and not re.match(r"\w+ (?:is|was|has|and i)\b", folded)
 
 
@@ -204,7 +207,8 @@ def addresses_reader(clause: str) -> bool:
 
 _NOT_AND_LIKE = rf"(?:[{UPPER}][^\W_]*|o|a)"
 _JOINTS = re.compile(
-    r"(?P<comma>,)?\s+(?P<word>and then|and|but|so|because|although|though|while|whereas|since(?= (?:i|he|she"
+    r"(?P<comma>,)?\s+(?P<word>and then|then(?= (?:i|we|he|she|my)\b)|por isso|and|but|so|because|although|though"
+    r"|while|whereas|since(?= (?:i|he|she"
     r"|we|they)\b(?! (?:was|were|moved|got|left|met|had|came|started|joined|became|turned)\b))|yet|or|"
     r"mas|e|porém|porem|porque|pois|embora|enquanto|então|entao|só que|e depois)\s+|,\s+(?:(?:and|e)\s+)?",
     re.I,
@@ -230,7 +234,7 @@ def has_verb(text: str, lang: str) -> bool:
     """Whether a finite verb stands in ``text``."""
     tokens = words(text)
     if lang == "pt":
-        if re.search(r"\b(?:não|nunca|só|eu|também) como\b|^como\b", text, re.I):
+        if re.search(r"\b(?:não|nunca|só|eu|também) como\b|^como\b| [a-zà-ú]{2,}ou\b", text, re.I):
             return True
         return any(
             portuguese.is_verb(t) or portuguese.first_person(t)
@@ -258,6 +262,10 @@ def opens_clause(right: str, lang: str, *, comma_only: bool) -> bool:
     if not tokens:
         return False
     head = tokens[0].lower()
+    if not comma_only and ordering.lead_last(right, lang) != right:
+        return True
+    if lang == "en" and re.match(r"^[A-Z][\w-]+'s (?:\d|an?\b|the\b|in\b|from\b|\w{2,}ing\b|\w{3,}ed\b)", right):
+        return True
     if lang == "pt":
         return _opens_pt(tokens, comma_only=comma_only)
     if re.match(r"^(?:i|we|he|she|they|you|it)(?:'\w+)?$", head):
@@ -300,7 +308,7 @@ def _opens_pt(tokens: list[str], *, comma_only: bool) -> bool:
         return not comma_only or adverbs > 0 or len(rest) > 1
     if head in _AMBIGUOUS and len(rest) > 1 and fold(rest[1]) in _AFTER_VERB_PT:
         return True
-    if portuguese.third_person(head) and head not in ("a", "para", "era") and len(rest) > 0 and not comma_only:
+    if portuguese.third_person(head) and head not in ("a", "para", "era") and (adverbs > 0 or not comma_only):
         return head not in _NOUN_FORMS or (len(rest) > 1 and fold(rest[1]) in _AFTER_VERB_PT)
     if head in ("o", "a", "os", "as", "meu", "minha", "meus", "minhas", "nosso", "nossa") or rest[0][0].isupper():
         return any(

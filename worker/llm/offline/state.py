@@ -78,6 +78,8 @@ class Reading:
     subject: str = ""
     # How a subject without a name is called in a text: "sister" is "Rafael's sister".
     shown: dict[str, str] = field(default_factory=dict)
+    # A role of the speaker's whose holder was not named yet: "I've got a new boss. She's called Ingrid."
+    unnamed_role: str = ""
     level: str = "explicit_statement"
 
     def known_names(self) -> frozenset[str]:

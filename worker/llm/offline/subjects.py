@@ -12,6 +12,13 @@ from worker.llm.offline.sentences import has_verb
 from worker.llm.offline.state import Fact, Reading, Told, possessive, role_edge, role_sentence
 from worker.llm.offline.text import fold, words
 
+_BARE_KIN = re.compile(
+    r"^(?P<k>Mum|Mom|Mummy|Mommy|Dad|Daddy|Grandma|Grandpa|Grandad|Granny|Nan|Nana|Gran|Mãe|Mamãe|Pai|Papai|Vovó"
+    r"|Vovô|Vó|Vô)"
+    r"(?= (?!e\b|and\b))"
+)
+_BARE_MINE = {"mae": "Minha", "mamae": "Minha", "vovo": "Minha", "vo": "Minha", "pai": "Meu", "papai": "Meu"}
+
 
 def settle(clause: str, state: Reading, *, continues: bool) -> Told | None:
     """Find the subject of ``clause`` and put its predicate into the third person; None where no subject is sure.
@@ -19,6 +26,8 @@ def settle(clause: str, state: Reading, *, continues: bool) -> Told | None:
     ``continues``: the clause follows another one of its sentence, so its subject may be left out.
     """
     clause = rewriting.expand_contractions(clause)
+    if (m := _BARE_KIN.match(clause)) and all(fold(t.name) != fold(m["k"]) for t in state.known):
+        clause = f"{_BARE_MINE.get(fold(m['k']), 'My')} {m['k'].lower()}{clause[m.end() :]}"  # "Mum is retiring"
     readers = (
         _caseless,
         pairs.with_speaker,
@@ -60,7 +69,9 @@ def _speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
         if not m:
             return None
         if m["s"].lower() == "a gente":
-            predicate: str | None = rewriting.portuguese_predicate(m["r"], state.speaker, guess=False) or m["r"]
+            predicate: str | None = rewriting.portuguese_predicate(
+                m["r"], state.speaker, guess=False
+            ) or rewriting.spoken(rewriting.portuguese_own(m["r"], state.speaker))
         else:
             predicate = rewriting.portuguese_predicate(m["r"], state.speaker, guess=True)
     else:
@@ -151,6 +162,8 @@ def _thing_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | N
         bare = token.strip(",").lower()
         if state.lang == "pt":
             if portuguese.third_person(bare) or re.search(r"(?:ou|eu|iu)$", bare):
+                while index > 1 and tokens[index - 1].lower() in portuguese.ADVERBS | {"se", "me"}:
+                    index -= 1  # "o nome não é": what stands before the verb goes with it
                 noun = " ".join(tokens[:index])
                 if re.search(r"\b(?:meus?|minhas?|noss[oa]s?)\b", noun):
                     shown = rewriting.owned(f"{m['det']} {noun}", state.speaker)
@@ -172,7 +185,17 @@ def _pronoun(clause: str, state: Reading, _continues: bool) -> Told | None:
         if re.match(r"^(?:it|they|you|this|that|there|these|those|eles|elas|isso|isto|você|vocês|tu)\b", clause, re.I):
             return Told("", "", "")
         return None
-    person = state.last_person("m" if m["p"].lower() in ("he", "ele") else "f")
+    gender = "m" if m["p"].lower() in ("he", "ele") else "f"
+    spoken_of = state.find(state.subject) if fold(state.subject) not in ("", fold(state.speaker)) else None
+    if (
+        spoken_of
+        and spoken_of in state.things
+        and spoken_of.kind in ("person", "pet")
+        and spoken_of.gender in ("", gender)
+    ):
+        person: str | None = spoken_of.name
+    else:
+        person = state.last_person(gender)
     return _told_of(person, person, m["r"], state) if person else Told("", "", "")
 
 
@@ -216,7 +239,7 @@ def _is_no_name(name: str, rest: str, other: str | None) -> bool:
 
 
 _PERSON_HEAD = re.compile(
-    rf"^(?:[oaOA] )?(?P<det>{MINE}) (?P<adj>(?:{WORD} )??)(?P<noun>{WORD})(?P<trail> {TRAIL}| d[aeo] {WORD}"
+    rf"^(?:[oaOA] )?(?P<det>{MINE}) (?P<adj>(?:{WORD} ){{0,2}}?)(?P<noun>{WORD})(?P<trail> {TRAIL}| d[aeo] {WORD}"
     rf"| from {WORD})?"
     rf"(?:,? (?:[oa] )?(?P<name>{NAME}))(?P<r>,? .+)$"
 )
@@ -225,7 +248,8 @@ _PERSON_HEAD = re.compile(
 def _person_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
     """ "My lad Callum …", "minha comadre Neide …": a word for a person, and whose name it is."""
     m = _PERSON_HEAD.match(clause)
-    if not m or not is_person_noun(m["noun"]) or not is_name_word(m["name"].split()[0]):
+    role = role_of(m["noun"]) if m else None
+    if not m or not (role or is_person_noun(m["noun"])) or not is_name_word(m["name"].split()[0]):
         return None
     name = trim(m["name"], state.known_names())
     if kind_of(name) != "other" or english.is_finite(name.lower()):
@@ -234,6 +258,8 @@ def _person_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | 
     canonical = state.meet(state.canonical(name), "person")
     noun = f"{m['adj'] or ''}{m['noun']}{m['trail'] or ''}"
     told = _told_of(canonical, canonical, rest, state)
+    if told.predicate and role:
+        state.link(*role_edge(role, canonical, state.speaker))
     if told.predicate:
         state.add(
             Fact(canonical, role_sentence(canonical, noun, state.speaker, state.lang), category="relationship_change")
@@ -324,17 +350,39 @@ def _with_object(rest: str, subject: str, state: Reading) -> str:
     return f"{rest[: m.start()]}{person}{rest[m.end() :]}"
 
 
+_THEIR_NAMED = re.compile(
+    rf"^(?:(?:[Hh]is|[Hh]er) (?:{ADJ} )*(?P<role>{WORD}),? (?P<name>{NAME}),? (?P<r>.+)"
+    rf"|[OoAa] (?P<role_>{WORD}) del[ea],? (?:[oa] )?(?P<name_>{NAME}),? (?P<r_>.+))$"
+)
+
+
+def _their_named(m: re.Match[str], owner: str, state: Reading) -> Told | None:
+    """ "Her son Paul is four", after a clause about Nora."""
+    word, called, rest = (m["role"], m["name"], m["r"]) if m["role"] else (m["role_"], m["name_"], m["r_"])
+    role = role_of(word)
+    if role is None or not is_name_word(called.split()[0]):
+        return None
+    name = state.meet(state.canonical(called), role.kind, gender=role.gender)
+    state.add(Fact(name, role_sentence(name, word, owner, state.lang), category="relationship_change"))
+    state.link(*role_edge(role, name, owner))
+    return _told_of(name, name, rest, state)
+
+
 def _their_role(clause: str, state: Reading, continues: bool) -> Told | None:
     """ "mas a mãe a inscreveu": after a clause about Selma, "the mother" is Selma's."""
     m = re.match(rf"^(?P<art>[oa]) (?P<role>{WORD}) (?P<r>.+)$", clause) or re.match(
         rf"^(?P<art>his|her) (?P<role>{WORD}) (?P<r>.+)$", clause, re.I
     )
-    if not m or not continues or fold(state.subject) in ("", fold(state.speaker)):
+    if fold(state.subject) in ("", fold(state.speaker)) or state.subject in state.shown:
+        return None
+    owner = state.subject
+    if (named := _THEIR_NAMED.match(clause)) and (told := _their_named(named, owner, state)):
+        return told
+    if not m or not (continues or m["art"].lower() in ("his", "her") or re.match(r"del[ea] ", m["r"])):
         return None
     role = role_of(m["role"])
     if role is None or role.kind != "person":
         return None
-    owner = state.subject
     if state.lang == "pt":
         shown = f"{m['art'].upper()} {m['role']} de {owner}"
         rest = re.sub(r"^del[ea] ", "", m["r"])
