@@ -5,8 +5,9 @@
 >>> handle = client.enqueue("user-123", "I live in Curitiba", "Rafael")   # doctest: +SKIP
 """
 
-from producer.client import BrokerDown, ClientError, Handle, MemoryClient, StillRunning, TooBusy
+from producer.client import Handle, MemoryClient
 from producer.contract import ConflictError, MemoryConfig, RequestError, WriteRequest, WriteResult
+from producer.errors import BrokerDown, ClientError, StillRunning, TooBusy
 from producer.queues import Lane
 
 __all__ = [

@@ -8,44 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self
 from uuid import UUID
 
+from producer.connections import Database, Lag, celery_app, poll
 from producer.contract import ConflictError, RecordEnvelope, RequestError, WriteRequest, WriteResult
-from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName, declared_queues
-
-if TYPE_CHECKING:
-    import psycopg
-    from celery import Celery
+from producer.errors import BrokerDown, ClientError, StillRunning, TooBusy
+from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName
 
 # One accept call of more messages would make other agents wait.
 ACCEPT_CHUNK = 500
 
-
-class ClientError(Exception):
-    """The broker or the database does not answer, or the client was not given what the call needs; one line."""
-
-
-class BrokerDown(ClientError):
-    """The broker does not answer. The message was not sent; send it again, with a message_id to be safe."""
-
-
-class TooBusy(ClientError):
-    """The workers lag behind by more than the client was told to accept. Nothing was sent; come back later."""
-
-
-class StillRunning(ClientError):
-    """The time given to wait has passed. The message is safe; ask again later."""
-
-
-T = TypeVar("T")
 Acceptor = Literal["worker", "database"]
 
 
@@ -107,9 +85,9 @@ class MemoryClient:
         if max_lag is not None and not database_url:
             raise ValueError("max_lag needs a database_url: the lag is read from the database")
         self._accept = accept
-        self._lag = _Lag(max_lag, when_lagging, lag_timeout)
-        self._database = _Database(database_url) if database_url else None
-        self._app = _celery_app(broker_url) if broker_url else None
+        self._lag = Lag(max_lag, when_lagging, lag_timeout)
+        self._database = Database(database_url) if database_url else None
+        self._app = celery_app(broker_url) if broker_url else None
 
     def __enter__(self) -> Self:
         return self
@@ -198,7 +176,7 @@ class MemoryClient:
             found = self.lag(bulk=lane is Lane.BULK)
             return found if found <= most else None
 
-        if _poll(look, self._lag.timeout if self._lag.when == "wait" else 0.0) is None:
+        if poll(look, self._lag.timeout if self._lag.when == "wait" else 0.0) is None:
             raise TooBusy(f"the workers are more than {most:g} s behind; nothing was sent, try again later")
         self._lag.note(lane)
 
@@ -319,7 +297,7 @@ class MemoryClient:
             )
         self._send(TaskName.DRY_RUN, (str(run_id),), QueueName.LIVE)
         try:
-            found = _poll(lambda: self._dry_result(run_id), timeout)
+            found = poll(lambda: self._dry_result(run_id), timeout)
         finally:
             with database.connection() as connection:
                 connection.execute("DELETE FROM dry_runs WHERE id = %s", [run_id])
@@ -350,7 +328,7 @@ class MemoryClient:
                 self.wait_accepted([event_id], 0.0)  # raises on a conflict, which no run will ever end
             return found
 
-        found = _poll(look, timeout)
+        found = poll(look, timeout)
         if found is None:
             raise StillRunning(
                 f"event {event_id} is not finished after {timeout:g} s; it is kept, ask again later (is a worker up?)"
@@ -379,7 +357,7 @@ class MemoryClient:
             missing -= {row[0] for row in refused}
             return set() if not missing else None
 
-        _poll(look, timeout)
+        poll(look, timeout)
         return missing
 
     def finished(self, events: Sequence[UUID]) -> dict[UUID, str]:
@@ -394,7 +372,7 @@ class MemoryClient:
             row = connection.execute("SELECT result FROM dry_runs WHERE id = %s", [run_id]).fetchone()
         return WriteResult.model_validate(row[0]) if row is not None and row[0] is not None else None
 
-    def _require_database(self) -> _Database:
+    def _require_database(self) -> Database:
         if self._database is None:
             raise ClientError("waiting and reading need a database_url; give one to MemoryClient")
         return self._database
@@ -408,97 +386,6 @@ class MemoryClient:
     async def awrite(self, agent_id: str, message: str, speaker_name: str, **fields: Any) -> WriteResult:
         """``write`` for asyncio."""
         return await asyncio.to_thread(self.write, agent_id, message, speaker_name, **fields)
-
-
-class _Lag:
-    """How far the workers may lag behind, and that it was looked at a moment ago."""
-
-    FRESH = 1.0
-
-    def __init__(self, most: float | None, when: str, timeout: float) -> None:
-        self.most, self.when, self.timeout = most, when, timeout
-        self._good: dict[Lane, float] = {}
-
-    def checked(self, lane: Lane) -> bool:
-        return time.monotonic() - self._good.get(lane, -self.FRESH) < self.FRESH
-
-    def note(self, lane: Lane) -> None:
-        self._good[lane] = time.monotonic()
-
-
-class _Database:
-    """One connection in autocommit, made when it is first needed, made anew after it broke."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._lock = threading.Lock()
-        self._open: psycopg.Connection[Any] | None = None
-
-    @contextmanager
-    def connection(self) -> Iterator[psycopg.Connection[Any]]:
-        import psycopg
-
-        with self._lock:
-            try:
-                if self._open is None or self._open.closed:
-                    self._open = psycopg.connect(self._url, autocommit=True, connect_timeout=2)
-                yield self._open
-            except psycopg.errors.UndefinedTable:
-                raise ClientError("the database was never migrated; run `mandua migrate`") from None
-            except psycopg.errors.UndefinedFunction:
-                raise ClientError("the database was never migrated; run `mandua migrate`") from None
-            except psycopg.OperationalError as error:
-                self._open = None
-                raise ClientError(f"the database does not answer: {str(error).strip().splitlines()[0]}") from None
-
-    def close(self) -> None:
-        with self._lock:
-            if self._open is not None:
-                self._open.close()
-                self._open = None
-
-
-def _celery_app(broker_url: str) -> Celery:
-    from celery import Celery  # here, so that importing the producer stays light
-
-    app = Celery("mandua-producer", broker=broker_url, set_as_current=False)
-    app.conf.update(
-        task_queues=declared_queues(),
-        task_create_missing_queues=False,
-        task_ignore_result=True,
-        task_serializer="json",
-        accept_content=["json"],
-        # A chat backend must fail fast: two short retries, and no connect longer than a second.
-        task_publish_retry=True,
-        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.3},
-        broker_connection_timeout=1,
-        broker_connection_retry=False,
-        broker_transport_options={
-            "socket_connect_timeout": 1,
-            "socket_timeout": 2,
-            "max_retries": 1,
-            "interval_start": 0,
-            "interval_step": 0.1,
-            "interval_max": 0.2,
-            "confirm_publish": True,
-        },
-    )
-    return app
-
-
-def _poll(look: Callable[[], T | None], timeout: float) -> T | None:
-    """Ask ``look`` until it answers, at growing intervals of 20 to 250 ms; None after ``timeout`` seconds."""
-    deadline = time.monotonic() + timeout
-    pause = 0.02
-    while True:
-        found = look()
-        if found is not None:
-            return found
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return None
-        time.sleep(min(pause, left))
-        pause = min(pause * 1.3, 0.25)
 
 
 def _chunks(requests: Iterable[WriteRequest], size: int) -> Iterator[list[WriteRequest]]:

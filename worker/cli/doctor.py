@@ -165,7 +165,7 @@ def _missing_keys() -> list[Check]:
 
 
 def _workers(broker_url: str) -> Check:
-    from producer.client import BrokerDown
+    from producer.errors import BrokerDown
 
     try:
         alive = worker_answers(broker_url)

@@ -169,7 +169,7 @@ def _tell_when_ready(
     stack: LocalStack, environment: Mapping[str, str], addresses: Path, ended: threading.Event
 ) -> None:
     """Print the addresses once a worker answers."""
-    from producer.client import BrokerDown
+    from producer.errors import BrokerDown
 
     while not ended.is_set():
         try:

@@ -108,7 +108,7 @@ def worker_answers(broker_url: str, timeout: float = 1.0) -> bool:
     from celery import Celery
     from kombu.exceptions import OperationalError as KombuError
 
-    from producer.client import BrokerDown
+    from producer.errors import BrokerDown
 
     app = Celery("mandua-cli", broker=broker_url, set_as_current=False)
     app.conf.update(

@@ -1,0 +1,109 @@
+"""The client's connections: one to the database, one Celery app for the broker, and the waiting on both."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from producer.errors import ClientError
+from producer.queues import Lane, declared_queues
+
+if TYPE_CHECKING:
+    import psycopg
+    from celery import Celery
+
+T = TypeVar("T")
+
+
+class Lag:
+    """How far the workers may lag behind, and that it was looked at a moment ago."""
+
+    FRESH = 1.0
+
+    def __init__(self, most: float | None, when: str, timeout: float) -> None:
+        self.most, self.when, self.timeout = most, when, timeout
+        self._good: dict[Lane, float] = {}
+
+    def checked(self, lane: Lane) -> bool:
+        return time.monotonic() - self._good.get(lane, -self.FRESH) < self.FRESH
+
+    def note(self, lane: Lane) -> None:
+        self._good[lane] = time.monotonic()
+
+
+class Database:
+    """One connection in autocommit, made when it is first needed, made anew after it broke."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._lock = threading.Lock()
+        self._open: psycopg.Connection[Any] | None = None
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        import psycopg
+
+        with self._lock:
+            try:
+                if self._open is None or self._open.closed:
+                    self._open = psycopg.connect(self._url, autocommit=True, connect_timeout=2)
+                yield self._open
+            except psycopg.errors.UndefinedTable:
+                raise ClientError("the database was never migrated; run `mandua migrate`") from None
+            except psycopg.errors.UndefinedFunction:
+                raise ClientError("the database was never migrated; run `mandua migrate`") from None
+            except psycopg.OperationalError as error:
+                self._open = None
+                raise ClientError(f"the database does not answer: {str(error).strip().splitlines()[0]}") from None
+
+    def close(self) -> None:
+        with self._lock:
+            if self._open is not None:
+                self._open.close()
+                self._open = None
+
+
+def celery_app(broker_url: str) -> Celery:
+    from celery import Celery  # here, so that importing the producer stays light
+
+    app = Celery("mandua-producer", broker=broker_url, set_as_current=False)
+    app.conf.update(
+        task_queues=declared_queues(),
+        task_create_missing_queues=False,
+        task_ignore_result=True,
+        task_serializer="json",
+        accept_content=["json"],
+        # A chat backend must fail fast: two short retries, and no connect longer than a second.
+        task_publish_retry=True,
+        task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.3},
+        broker_connection_timeout=1,
+        broker_connection_retry=False,
+        broker_transport_options={
+            "socket_connect_timeout": 1,
+            "socket_timeout": 2,
+            "max_retries": 1,
+            "interval_start": 0,
+            "interval_step": 0.1,
+            "interval_max": 0.2,
+            "confirm_publish": True,
+        },
+    )
+    return app
+
+
+def poll(look: Callable[[], T | None], timeout: float) -> T | None:
+    """Ask ``look`` until it answers, at growing intervals of 20 to 250 ms; None after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    pause = 0.02
+    while True:
+        found = look()
+        if found is not None:
+            return found
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return None
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.3, 0.25)
