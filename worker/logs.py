@@ -9,10 +9,17 @@ import hashlib
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
-from typing import Any
+import time
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+from uuid import UUID
 
 import structlog
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
 
 
 def set_up(level: str = "INFO") -> None:
@@ -46,6 +53,37 @@ def set_up(level: str = "INFO") -> None:
     # These quote requests, replies or SQL parameters at INFO or DEBUG; none of that may reach a log.
     for name in ("LiteLLM", "litellm", "httpx", "httpcore", "openai", "sqlalchemy", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+@contextmanager
+def stage(run_id: UUID, event_id: UUID, agent_id: str, name: str) -> Iterator[Callable[[T], T]]:
+    """The life of a stage as two lines: ``stage_started``, and how it ended, with milliseconds.
+
+    The block hands its outcome through the function it is given: ``stage_done`` (Moved, Applied), ``stage_waiting`` and
+    ``stage_parked`` with cause and code, ``stage_dropped`` (somebody else has the turn by now, or is given it). Every
+    line that is logged meanwhile carries run, event, stage and agent as well.
+    """
+    begun = time.perf_counter()
+    ids = {"run": str(run_id), "event": str(event_id), "agent": agent_id, "stage": name}
+    with structlog.contextvars.bound_contextvars(**ids):
+        log.info("stage_started")
+
+        def told(outcome: T) -> T:
+            event, fields = _END.get(type(outcome).__name__, ("stage_dropped", ()))
+            shown = {field: getattr(outcome, field) for field in fields}
+            log.info(event, ms=round((time.perf_counter() - begun) * 1000, 1), **shown)
+            return outcome
+
+        yield told
+
+
+# By name: the outcomes are those of worker.turns.running, which logs through here.
+_END: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Moved": ("stage_done", ()),
+    "Applied": ("stage_done", ("status",)),
+    "Waiting": ("stage_waiting", ("cause", "error_code", "delay")),
+    "Parked": ("stage_parked", ("cause", "error_code")),
+}
 
 
 def _hash_agent(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:

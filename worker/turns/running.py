@@ -23,6 +23,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from producer.queues import RUN_STAGES, Stage
+from worker import logs
 from worker.db import autocommit, engine, read_session
 from worker.llm.provider import Cause, ModelError
 from worker.models_in_use import embedding_model, language_model
@@ -138,30 +139,32 @@ def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = Fa
     start = holding.begin(run_id, fence, stage)
     if start is None:
         return Stale()
+    with logs.stage(run_id, start.row.event_id, start.hold.agent_id, stage.value) as told:
+        return told(_begun(start, alone=alone))
+
+
+def _begun(start: Start, *, alone: bool) -> Outcome:
+    usage = CallUsage.model_validate(start.row.usage)
     if start.deaths >= DEATHS_BEFORE_BLAME:
-        return _park(start, CallUsage.model_validate(start.row.usage), WORKER_DIED, WORKER_DIED)
+        return _park(start, usage, WORKER_DIED, WORKER_DIED)
     if start.deaths >= DEATHS_BEFORE_ALONE and not alone:
         # Given back as it was, deaths and all: the process of its own begins it anew.
         return _hand_over(start)
+    stage = start.hold.stage
     if not _plans_of(start.row).reach(stage):
         holding.rewind(start.hold)
         return Waiting(start.hold.agent_id, REPLANNED, REPLANNED, 0.0)
-    usage = CallUsage.model_validate(start.row.usage)
     over = None if stage is Stage.UPSERT else limits.spend_wait(
         settings(), int(start.row.spent_tokens), float(start.row.spent_usd)
     )
     if over is not None:
         return _give_back(start, usage, limits.SPEND_LIMIT, limits.SPEND_LIMIT, min(over, SPEND_RECHECK), False,
                           start.row.fallback)  # fmt: skip
-    structlog.contextvars.bind_contextvars(run=str(run_id), event=str(start.row.event_id), stage=stage.value)
     try:
         with at_work(start.hold.token):
             return _work(start, usage)
     except LostHold:
-        log.warning("hold_lost")
         return Stale()
-    finally:
-        structlog.contextvars.unbind_contextvars("run", "event", "stage")
 
 
 def _work(start: Start, usage: CallUsage) -> Outcome:
@@ -278,6 +281,7 @@ def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timin
         result = build_result(
             message, extraction, resolution, reconciliation, applied, usage, {**start.row.timings, **timings}
         )
+        usage.note_reading(result.repairs, [item.reason for item in result.rejected])
         holding.finish(
             connection, start.hold, status=result.status, result=result.model_dump_json(),
             bill=_bill(start, usage), timings=timings,
@@ -290,6 +294,7 @@ def _give_back(
     fallback: str | None,
 ) -> Outcome:  # fmt: skip
     ceiling = min(LONGEST_WAIT, settings().retry_base_sec * 2.0 ** min(int(start.row.waits), 10))
+    usage.note_wait(cause)
     delay = max(random.uniform(0, ceiling), min(retry_after or 0.0, 600.0))  # full jitter, never before Retry-After
     with _tolerating_a_lost_database():
         holding.give_back(

@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -24,12 +26,17 @@ from worker.write.tokens import SentPrompt
 
 T = TypeVar("T")
 
+# A reason that is a code. Whatever else might stand there is a text, and no text may become the label of a metric.
+_CODE = re.compile(r"[a-zA-Z0-9_]{1,64}")
+
 
 class CallUsage(BaseModel):
     """What the calls of a run have cost so far. ``wasted_*`` were paid twice because a worker died.
 
     ``prompts`` says which version of its prompt each task was asked with, and a hash of the deployment's instructions;
-    a run keeps it, so that results can be traced to a prompt.
+    a run keeps it, so that results can be traced to a prompt. ``waits`` (by cause), ``repairs`` (by kind) and
+    ``rejects`` (by reason) are counted here as well, because a run keeps its usage, and metrics are made of what runs
+    keep.
     """
 
     calls: int = 0
@@ -42,6 +49,18 @@ class CallUsage(BaseModel):
     unpriced: bool = False
     by_task: dict[str, int] = Field(default_factory=dict)
     prompts: dict[str, str] = Field(default_factory=dict)
+    waits: dict[str, int] = Field(default_factory=dict)
+    repairs: dict[str, int] = Field(default_factory=dict)
+    rejects: dict[str, int] = Field(default_factory=dict)
+
+    def note_wait(self, cause: str) -> None:
+        """Count that the run was given back and waits."""
+        self.waits[cause] = self.waits.get(cause, 0) + 1
+
+    def note_reading(self, repairs: Mapping[str, int], rejected: Iterable[str]) -> None:
+        """Count how the replies were read: ``repairs`` by kind, the coded reasons of ``rejected`` items."""
+        self.repairs = dict(repairs)
+        self.rejects = dict(Counter(reason if _CODE.fullmatch(reason) else "other" for reason in rejected))
 
     def add(self, task: str, completion: Completion, *, wasted: bool) -> None:
         """Count one answered call; ``wasted`` says that the same call was sent before and its reply was lost."""
