@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -164,7 +163,7 @@ def _verdicts(
         at, names = message.occurred_at, drafts.book.names_of(fact.entity_key)
         candidates = sorted(found.get(index, []), key=lambda c: c.later_than(at))  # what held then before what came
         verdict = settled(fact, candidates, at, floor, names, compared=fact.text in vectors)
-        options = _options(index, drafts.facts, candidates, vectors, at, floor)
+        options = _options(index, drafts.facts, near(fact, candidates, at, floor, names), vectors, floor)
         if verdict is not None and (verdict.action == "NOOP" or not options):
             verdicts[index] = verdict
         else:
@@ -173,7 +172,7 @@ def _verdicts(
         notes.degradations.append(Degradation(stage=STAGE, fell_back_to="add", cause=fallback))
         verdicts |= {index: Verdict("ADD", reason="the model was not available") for index in questions}
     elif questions:
-        verdicts |= _ask(message, drafts, questions, calls, notes)
+        verdicts |= _ask(message, drafts, questions, found, calls, notes)
     return reconciled([verdicts[index] for index in range(len(drafts.facts))])
 
 
@@ -182,14 +181,10 @@ def _options(
     facts: Sequence[Draft],
     candidates: Sequence[Candidate],
     vectors: VectorCache,
-    at: datetime | None,
     floor: float,
 ) -> list[Option]:
-    """What the model may choose from: the candidates above the floor, and earlier facts that this one contradicts."""
-    options = [
-        Option(c.text, c.attribute_key, c.value, c.similarity, stored=c)
-        for c in near(facts[index], candidates, at, floor)
-    ]
+    """What the model may choose from: the candidates, and earlier facts of the message that this one contradicts."""
+    options = [Option(c.text, c.attribute_key, c.value, c.similarity, stored=c) for c in candidates]
     fact, own = facts[index], vectors.get(facts[index].text)
     for earlier, other in enumerate(facts[:index]):
         theirs = vectors.get(other.text)
@@ -204,7 +199,12 @@ def _options(
 
 
 def _ask(
-    message: Message, drafts: Drafts, questions: Mapping[int, Sequence[Option]], calls: Calls, notes: _Notes
+    message: Message,
+    drafts: Drafts,
+    questions: Mapping[int, Sequence[Option]],
+    found: Mapping[int, Sequence[Candidate]],
+    calls: Calls,
+    notes: _Notes,
 ) -> dict[int, Verdict]:
     """Ask about all open facts in one call. Every existing fact has one number in the whole call, so that a number
     from another fact's list is seen to be foreign."""
@@ -232,7 +232,9 @@ def _ask(
         chosen = cited[decision.fact_number].get(decision.existing_number or 0)
         fact = drafts.facts[index]
         names = drafts.book.names_of(fact.entity_key)
-        verdicts[index] = judged(fact, decision, chosen, questions[index], message.occurred_at, names)
+        verdicts[index] = judged(
+            fact, decision, chosen, questions[index], found.get(index, []), message.occurred_at, names
+        )
     return verdicts
 
 

@@ -159,11 +159,8 @@ class Timeline:
         if twin is not None and not (end is not None and moment(end) <= moment(twin.valid_from)):
             return self.confirm(new, twin)
         self._close(new, end)
+        self._let_follow(new, closed_by)
         self.versions[new.id] = new
-        ender = self.versions.get(closed_by) if closed_by else None
-        if ender is not None and ender.kind == "fact" and end is not None and ender.supersedes is None:
-            ender.supersedes = new.id
-            self.changed.add(ender.id)
         return Outcome("added", new)
 
     def update(self, new: Version, target: Version, closed_by: UUID | None = None) -> Outcome:
@@ -204,6 +201,7 @@ class Timeline:
             if after is not None:
                 after.supersedes = None
         self._close(new, end)
+        self._let_follow(new, closed_by)
         self.versions[new.id] = new
         return Outcome("updated" if before is not None else "added", new, before)
 
@@ -273,6 +271,15 @@ class Timeline:
         if row is None or row.valid_from is None or row.valid_from <= moment(self.at):
             return None
         return row.valid_from
+
+    def _let_follow(self, new: Version, closed_by: UUID | None) -> None:
+        """Let a later fact that ends ``new`` ("left Acme") stand behind it in its chain, if it stands in none."""
+        ender = self.versions.get(closed_by) if closed_by else None
+        if ender is None or ender.kind == "retraction" or ender.supersedes is not None:
+            return
+        if new.valid_to is not None and new.valid_to == ender.valid_from and self._successor(new) is None:
+            ender.supersedes = new.id
+            self.changed.add(ender.id)
 
     def _said_later(self, version: Version) -> list[Said]:
         """Messages later than this one that say what ``version`` says, while it holds; the earliest first."""

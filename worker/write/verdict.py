@@ -66,11 +66,12 @@ def settled(
         first = min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)))
         verdict = Verdict("NOOP", first.id, reason="identical", similarity=first.similarity)
         return over_late(fact, verdict, candidates, at, names)
-    if near(fact, candidates, at, floor):
+    if near(fact, candidates, at, floor, names):
         return None
     best = max((c.similarity for c in candidates if c.similarity is not None), default=None)
     verdict = Verdict("ADD", reason="nothing similar" if compared else "not compared", similarity=best)
-    return of_nothing(fact, verdict) if compared else verdict
+    verdict = of_nothing(fact, verdict) if compared else verdict
+    return over_late(fact, verdict, candidates, at, names)
 
 
 def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
@@ -80,10 +81,13 @@ def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def near(fact: Draft, candidates: Iterable[Candidate], at: datetime | None, floor: float) -> list[Candidate]:
+def near(
+    fact: Draft, candidates: Iterable[Candidate], at: datetime | None, floor: float, names: Sequence[str]
+) -> list[Candidate]:
     """The candidates at or above the floor (with a float32's tolerance), and those about the same matter.
 
-    An ending is not about other endings, and a bare one not about what began after it.
+    An ending is not about other endings, and a bare one not about what began after it. A later ending that plainly is
+    this fact's needs no answer (``over_late``); the model has but one, and it is for what was true before.
     """
     over = says_over(fact.text)
     return [
@@ -91,6 +95,7 @@ def near(fact: Draft, candidates: Iterable[Candidate], at: datetime | None, floo
         for candidate in candidates
         if (candidate.related or (candidate.similarity is not None and candidate.similarity >= floor - 1e-6))
         and not (over and (candidate.kind == "retraction" or _beyond(fact, candidate, at)))
+        and not (candidate.later_than(at) and ends(candidate.text, fact.text, names))
     ]
 
 
@@ -103,14 +108,17 @@ def judged(
     decision: Decision,
     option: Option | None,
     options: Sequence[Option],
+    candidates: Sequence[Candidate],
     at: datetime | None,
     names: Sequence[str],
 ) -> Verdict:
-    """The verdict on a fact that the model was asked about; ``option`` is what its decision cites."""
+    """The verdict on a fact that the model was asked about; ``option`` is what its decision cites.
+
+    ``options`` are what it could choose from, ``candidates`` all that was found.
+    """
     verdict = _guarded(fact, decision, option, names)
     if verdict.action == "ADD" and not verdict.warning:
         verdict = of_nothing(fact, _plain_reversal(fact, verdict, options, at, names))
-    candidates = [o.stored for o in options if o.stored is not None]
     if option is not None and option.stored is not None and option.stored.kind == "retraction":
         verdict = _about_retraction(verdict, option.stored, at)
     return over_late(fact, verdict, candidates, at, names)

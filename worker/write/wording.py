@@ -140,6 +140,18 @@ _ENDINGS: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
 )
 
 
+# States that more than one verb tells of: "no longer lives in Lima" ends "moved to Lima".
+_STATES_ALIKE: tuple[frozenset[str], ...] = (
+    *(states for _, states in _ENDINGS),
+    _words(
+        "live lives living lived moved moving resides mora moro mudou mudei reside resido vive vivo vivem mudo muda "
+        "viviendo"
+    ),
+    _words(
+        "like likes liked love loves loved enjoy enjoys adore adores gosta gosto adora adoro ama amo curte curto gusta "
+        "encanta"
+    ),
+)
 _EVENTS = frozenset().union(*(events for events, _ in _ENDINGS))
 _STATES = frozenset().union(*(states for _, states in _ENDINGS))
 
@@ -192,6 +204,16 @@ def ends(new: str, old: str, names: Iterable[str] = ()) -> bool:
         return False
     if polarity(new) and not polarity(old) and all(_known(token, fresh) for token in stale):
         return True
+    if polarity(new) and not polarity(old) and says_over(new):
+        for states in _STATES_ALIKE:
+            objects = stale - states
+            if (
+                fresh & states
+                and stale & states
+                and objects
+                and all(_known(token, fresh - states) for token in objects)
+            ):
+                return True
     for events, states in _ENDINGS:
         if fresh & events and stale & states and not fresh & states:
             shared = {token for token in stale - states if _known(token, fresh - events)}
@@ -227,9 +249,14 @@ def _content(text: str) -> frozenset[str]:
 
 def _known(token: str, known: Iterable[str]) -> bool:
     """Whether the word, in another inflection perhaps, is among ``known``."""
-    return any(token == other or (_stem(token) == _stem(other) and len(token) > 3) for other in known)
+    return any(token == other or _inflected(token, other) for other in known)
 
 
-def _stem(token: str) -> str:
-    """A word without its ending: crude, but alike for "likes" and "like", "trabalha" and "trabalho"."""
-    return token[: max(3, len(token) - 2)] if len(token) < 7 else token[:5]
+def _inflected(one: str, other: str) -> bool:
+    """Whether two words are alike but for their endings: "likes" and "like", "trabalha" and "trabalho", "works" and
+    "working". Crude, and shy of short words and long differences ("Porto", "Portugal")."""
+    short, long = sorted((len(one), len(other)))
+    if short <= 3:
+        return False
+    shared = next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), short)
+    return shared >= max(3, short - 2) and shared > long / 2
