@@ -169,7 +169,7 @@ def _predicate_follows(rest: str, lang: str) -> bool:
         heads = [t.strip(",") for t in rest.split()[:3] if t.lower() not in portuguese.ADVERBS | {"me", "se"}][:1]
         past = bool(heads) and re.search(r"(?:[aeo]u|iu|[aei]ram|avam?)$", heads[0]) is not None
         return bool(heads) and (portuguese.third_person(heads[0]) or past)
-    return first == "'s" or english.starts_predicate(rest.replace("'s", "is").split())
+    return first == "'s" or english.starts_predicate(rest.replace("'s", "is").split(), last=True)
 
 
 def _is_concrete(rest: str, state: Reading) -> bool:

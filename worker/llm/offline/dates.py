@@ -140,7 +140,8 @@ def _absolute(text: str, today: date | None) -> Dated | None:
 
 # "moved to 3 August" looks ahead, whatever its tense.
 _PUT_OFF = re.compile(
-    r"\b(?:moved|postponed|forward|rescheduled|scheduled|booked|set|due|adiad\w+|adiou|adiaram|remarc\w+|marcad\w+"
+    r"\b(?:moved|brought forward) to\b|\b(?:postponed|rescheduled|scheduled|booked|set|due|adiad\w+|adiou|adiaram"
+    r"|remarc\w+|marcad\w+"
     r"|marcaram|marquei|marcamos|agend\w+) (?:to|for|para|pra|pro|em|in|on)\b"
 )
 

@@ -142,12 +142,8 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
         for n in find_names(frame.value, state.known_names())
         if is_name_word(n.split()[0]) and fold(n) != fold(told.subject)
     ]
-    if not names or not _is_the_subject(told):
+    if not names or not _is_the_subject(told) or not _is_an_end(names[0], frame, state):
         return
-    if fold(names[0]) == fold(state.speaker) and frame.kind.target != "person":
-        return  # "left Ruth his watch"
-    if frame.kind.target == "person" and re.match(r"(?:an?|some|um|uma) ", fold(frame.value)):
-        return  # "married a Brazilian woman"
     rel_type = frame.kind.rel_type or ""
     if frame.negative or frame.ended:
         if frame.kind.name != "employer" or not frame.ended:
@@ -155,21 +151,6 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
         rel_type = "former_employee_of"
     elif frame.kind.name == "employer" and PAST_JOB.match(fold(told.predicate)):
         rel_type = "former_employee_of"  # "worked at Ericsson until 2019"
-    if frame.kind.name == "has" and frame.kind.target == "product" and kind_of(names[0]) == "place":
-        return
-    position = frame.value.find(names[0].split()[0])
-    if re.search(r"\b(?:boy|girl|child|son|daughter|filh[ao]|menin[ao]|crianca|bebe)\b", fold(frame.value)):
-        return  # "had a baby boy called Sam": the child's edge is the role's
-    if frame.kind.name in ("residence", "employer", "birthplace") and not close_enough(frame.value, names[0]):
-        return  # "lives in a flat near the Opera": the name is not where they live
-    if frame.kind.name == "studies" and position > 4:
-        return  # "studies for the exam of the TRT"
-    if frame.kind.name == "has" and _NO_POSSESSION.match(fold(frame.value)):
-        return  # "has a PhD"
-    if frame.kind.name in ("has", "runs", "founded", "member") and re.search(
-        r"\b(?:in|em|na|no|from|at|de|do|da|of|for)\b", frame.value[:position]
-    ):
-        return  # "won a grant in Coimbra": the name is where, not what
     held = role_of(frame.value.split()[0]) if frame.kind.name == "has" and frame.value else None
     is_pet = re.match(r"adopt|adot", fold(told.predicate)) or (held is not None and held.kind == "pet")
     default = "pet" if is_pet else _DEFAULT_KIND.get(frame.kind.target, "other")
@@ -191,10 +172,36 @@ def _link_frame(told: Told, frame: Frame, text: str, state: Reading, linked: set
     linked.add(fold(target))
 
 
+def _is_an_end(name: str, frame: Frame, state: Reading) -> bool:
+    """Whether the first name in a frame's value is what the frame is about, not what stands near it."""
+    kind, value = frame.kind.name, frame.value
+    before = value[: max(0, value.find(name.split()[0]))]
+    if fold(name) == fold(state.speaker) and frame.kind.target != "person":
+        return False  # "left Ruth his watch"
+    if frame.kind.target == "person" and re.match(r"(?:an?|some|um|uma) ", fold(value)):
+        return False  # "married a Brazilian woman"
+    if kind in ("residence", "employer", "birthplace"):
+        return close_enough(value, name)  # "lives in a flat near the Opera": the name is not where they live
+    if kind == "studies":
+        return len(before) <= 4  # "studies for the exam of the TRT"
+    if kind in ("runs", "founded") and re.search(r"\b(?:an?|uma?) $", before):
+        return False  # "runs a B&B in Whitby"
+    if kind in ("has", "runs", "founded", "member") and _NEAR.search(before):
+        return False  # "won a grant in Coimbra": the name is where, not what
+    if kind != "has":
+        return True
+    return kind_of(name) != "place" and not _NO_POSSESSION.match(fold(value)) and not _A_CHILD.search(fold(value))
+
+
+_NEAR = re.compile(r"\b(?:in|pra|pro|para|with|com|near|perto|em|na|no|from|at|de|do|da|of|for)\b")
+# "had a baby boy called Sam": the child's edge is the role's.
+_A_CHILD = re.compile(r"\b(?:boy|girl|child|son|daughter|filh[ao]|menin[ao]|crianca|bebe)\b")
 PAST_JOB = re.compile(r"(?:\w+ly |ja )?(?:worked|trabalhou|atuou|lecionou|taught)\b")
-_NO_POSSESSION = re.compile(r"^(?:phd|mba|msc|bsc|ma|ba|md|degree|master|doutorado|mestrado|diploma|adhd|tdah|covid"
-                            r"|hiv|ocd|toc|ptsd"
-                            r"|ibs|tept|tv)\b")  # fmt: skip
+# "has a PhD", "tem TDAH".
+_NO_POSSESSION = re.compile(
+    r"^(?:phd|mba|msc|bsc|ma|ba|md|degree|master|doutorado|mestrado|diploma|adhd|tdah|covid|hiv|ocd|toc|ptsd|ibs|tept"
+    r"|tv)\b"
+)
 
 
 def close_enough(value: str, name: str) -> bool:

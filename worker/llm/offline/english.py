@@ -25,7 +25,9 @@ register sign book order cancel rely depend specialise specialize focus snore st
 tweet post subscribe weigh measure lend borrow propose gain adore moonlight freelance retrain downsize babysit
 specialize fast breastfeed snack binge blush stammer restore brew sculpt carve forage kayak dive windsurf skateboard
 jam busk commute cohabit divorce elope co-own sublet mortgage inject swallow vape vomit faint sneeze itch ache
-outgrow overcome recommend prescribe diagnose treat operate undergo upset scare bore annoy bother relax calm
+
+end expire remarry elapse cater outgrow overcome recommend prescribe diagnose treat operate undergo upset scare bore
+annoy bother relax calm
 """)
 _PAST = word_list("""
 be:was,were,been have:had do:did,done go:went,gone come:came leave:left buy:bought sell:sold begin:began,begun

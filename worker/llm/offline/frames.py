@@ -210,7 +210,7 @@ _PATTERNS = (
                  rf"|acabou de comprar|ganhou|pegou|adquiriu) ?(?:an? |some |um "
                  rf"|uma |o |a |os |as |seu |sua |his |her |their |the )*(?:new |novo |nova )?{_V}"),
     ("has", "", rf"(?:has(?: got)?|owns|drives|rides|possui|tem|dirige|e don[ao] d[aeo]) (?:an? |um |uma |o |a "
-                rf"|dois |duas |two |three |tres )?(?!to |been |que |to\b|never|nao)(?!\w+ (?:years|anos)\b){_V}"),
+                rf"|dois |duas |two |three |tres )?(?!to |been |had |que |to\b|never|nao)(?!\w+ (?:years|anos)\b){_V}"),
     ("member", "", rf"(?:is a member of|plays .+? (?:in a band called|in|for)|belongs to|e membro d[aeo]"
                    rf"|faz parte d[aeo]|joga (?:no|na|pelo|pela)|toca (?:\w+ )?(?:na banda"
                    rf"|numa banda chamada)) {_N}{_V}"),

@@ -83,7 +83,8 @@ ORGANISATIONS = word_set(
 # Words for people that make no edge of their own; a name after them is that person's all the same.
 _PEOPLE = word_set(
     "lad lass missus hubby bloke fella guy girl boy man woman lady pal chum nan nana gran nanny grandad great-gran "
-    "kiddo toddler newborn sis bro stepbrother stepsister half-brother half-sister step-brother step-sister "
+    "half cara-metade metade kiddo toddler newborn sis bro stepbrother stepsister half-brother half-sister "
+    "step-brother step-sister "
     "great-aunt great-uncle great-grandmother great-grandfather next-door-neighbour pen-pal penpal classmate "
     "schoolmate playmate bandmate lodger tenant client customer cousin nurse vet guide chef cook lawyer solicitor "
     "accountant therapist physio dentist barber surgeon pastor priest rabbi imam intern apprentice assistant "

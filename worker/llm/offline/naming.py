@@ -10,7 +10,7 @@ from worker.llm.offline.later_names import name_of_another, named_at_last, role_
 from worker.llm.offline.names import NAME, compatible, find_names, is_name_word, kind_of, trim
 from worker.llm.offline.roles import ADJ, ROLES, TRAIL, WORD, Role, as_mine, is_plural, role_of
 from worker.llm.offline.state import Fact, Reading, possessive, role_edge
-from worker.llm.offline.text import fold, mentions, plain
+from worker.llm.offline.text import fold, mentions, plain, word_set
 
 _MINE = r"(?:[Mm]y|[Oo]ur|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa)"
 _MINES = rf"(?:{_MINE}|[Mm]eus|[Mm]inhas|[Nn]ossos|[Nn]ossas)"
@@ -126,7 +126,9 @@ def _kept_adjective(adjectives: str) -> str:
         a
         for a in adjectives.split()
         if fold(a)
-        in ("best", "older", "younger", "elder", "little", "big", "eldest", "melhor", "twin", "late", "former")
+        in word_set(
+            "best older oldest younger youngest elder eldest little big middle only closest melhor twin late former"
+        )
     ]
     return "".join(f"{a} " for a in kept)
 

@@ -35,7 +35,8 @@ _CORRECTIONS = re.compile(
     r"|wrote (?:that|it) wrong|stand corrected|said (?:that|it) wrong|errei|me enganei|me confundi|confundi"
     r"|digitei errado|escrevi errado|falei errado|me expressei mal|engano meu|erro meu|mandei errado)"
     r"(?: (?:before|earlier|above|there|antes|ali|aqui|tudo))?(?:,|:|!|;|\.|\s[-–—])+\s*)"
-    r"|(?:(?:scratch|strike|forget|ignore|cancel) (?:that|this|what i said|the last one|my last message)"
+    r"|(?:(?:scratch|scrap|strike|forget|ignore|cancel|disregard) (?:that|this|what i said|the last one"
+    r"|my last message)"
     r"(?: before| earlier)?|let me (?:correct|rephrase|fix) (?:that|myself|this)|i take (?:that|it) back"
     r"|esquec[ea](?: (?:isso|isto|o que eu (?:disse|falei)|o que (?:disse|falei)))?|retiro o que (?:eu )?disse"
     r"|desconsidera(?: isso)?|deixa eu corrigir|me corrigindo)(?:,|:|!|;|\.|\s[-–—])+\s*"
@@ -89,7 +90,8 @@ def without_openings(sentence: str) -> str:
     rest = _INTRODUCED.sub("", rest)
     while rest:
         folded = plain(rest)
-        if rest[:1] in "éÉ":  # "é" is a verb, "e" a conjunction: folding must not confuse them
+        # "é" is a verb, "e" a conjunction; "só" is "only", "so" a joint: folding must not confuse them
+        if rest[:1] in "éÉ" or (rest[:3].lower() == "só " and not _CORRECTIONS.match(folded)):
             return rest
         if m := _CORRECTIONS.match(folded):
             rest = _after_correction(rest[m.end() :].strip())

@@ -29,7 +29,7 @@ def with_speaker(clause: str, state: Reading, _continues: bool) -> Told | None:
             continue
         other = re.sub(rf"^{MINE} ", lambda d: f"{_THEIRS.get(d.group().strip().lower(), 'their')} ", m["n"])
         if state.lang == "pt":
-            predicate = _together_pt(m["r"], state.speaker)
+            predicate = rewriting.portuguese_own(_together_pt(m["r"], state.speaker) or "", state.speaker)
             return Told(state.speaker, f"{state.speaker} e {other}", predicate or "")
         return Told(
             state.speaker,

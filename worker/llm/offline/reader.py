@@ -162,6 +162,14 @@ def _read_report(clause: str, state: Reading) -> bool:
     return True
 
 
+# "I snore", "ronco": a verb alone says a habit only where it is one.
+_HABIT_ALONE = re.compile(
+    r"(?:snore|smoke|drink|drive|cook|paint|draw|sing|dance|swim|stutter|meditate|surf|ski|knit|bake|cycle)s|fuma"
+    r"|bebe|ronca"
+    r"|dirige|cozinha|danca|canta|pinta|desenha|nada|surfa|medita|gagueja|costura|borda"
+)
+
+
 def _as_one(told: Told, lang: str) -> str:
     """The predicate in the singular, in which statements are recognised: "Rui e Ana moram em X" tells of Rui."""
     if told.shown == told.subject:
@@ -193,7 +201,11 @@ def _attribute(frame: Frame, state: Reading) -> tuple[str | None, str | None]:
 def _keep(told: Told, state: Reading) -> None:
     """Turn a settled clause into a fact with its date, category and attribute, and note the edges it shows."""
     text = squeeze(told.text)
-    if len(words(text)) < 3 and not re.search(r"[\u3040-\u9fff]", text):
+    if (
+        len(words(text)) < 3
+        and not _HABIT_ALONE.fullmatch(fold(told.predicate))
+        and not re.search(r"[\u3040-\u9fff]", text)
+    ):
         return
     state.subject = told.subject
     frame = frame_of(_as_one(told, state.lang))

@@ -152,6 +152,7 @@ def portuguese_other(text: str, speaker: str) -> str:
 
     text = re.sub(r"((?:^|\s)(?:não |nunca |já |também |sempre )?)(?<!\w)me ([^\W\d_]+)", dative, text, flags=re.I)
     text = _INNER_I.sub(lambda m: f"{m[1]} {speaker} {m[2]}{portuguese.first_person(m[3]) or m[3]}", text)
+    text = re.sub(r"\bme (?=[^\W\d_]+(?:ar|er|ir)\b)", "se ", text)
     text = re.sub(r"\beu\b", lambda _m: speaker, spoken(owned(text, speaker)))
     for pattern, put in (
         (r"\bcomigo\b", f"com {speaker}"),

@@ -135,6 +135,16 @@ TRAILING = (
     "do meio",
     "caçula",
     "de infância",
+    "gêmeo",
+    "gêmea",
+    "adotivo",
+    "adotiva",
+    "materno",
+    "materna",
+    "paterno",
+    "paterna",
+    "mais antigo",
+    "mais antiga",
     "de trabalho",
     "do trabalho",
     "de quarto",
@@ -169,7 +179,7 @@ MINE = r"(?:my|our|[Mm]eu|[Mm]inha|[Nn]osso|[Nn]ossa|[Mm]eus|[Mm]inhas|[Nn]ossos
 def role_of(word: str) -> Role | None:
     """The role that a word names, singular or plural ("filhos", "kids", "children")."""
     lowered = word.lower()
-    if lowered in ("avó", "vovó", "avô", "vovô"):  # only the accent tells grandmother from grandfather
+    if lowered in ("avó", "vovó", "avô", "vovô", "vó", "vô"):  # only the accent tells grandmother from grandfather
         return ROLES["avo_f" if lowered.endswith("ó") else "avo"]
     folded = fold(word)
     if folded.startswith("colega de "):

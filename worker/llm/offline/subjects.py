@@ -165,7 +165,7 @@ def _thing_of_speaker(clause: str, state: Reading, _continues: bool) -> Told | N
                 while index > 1 and tokens[index - 1].lower() in portuguese.ADVERBS | {"se", "me"}:
                     index -= 1  # "o nome não é": what stands before the verb goes with it
                 noun = " ".join(tokens[:index])
-                if re.search(r"\b(?:meus?|minhas?|noss[oa]s?)\b", noun):
+                if "," in noun or re.search(r"\b(?:meus?|minhas?|noss[oa]s?)\b", noun):
                     shown = rewriting.owned(f"{m['det']} {noun}", state.speaker)
                 else:  # the owner behind the whole of it: "a prova do Detran de Bruna"
                     shown = f"{rewriting.ARTICLE[m['det'].lower()]} {noun} de {state.speaker}"
