@@ -14,7 +14,8 @@ _TITLE = (
 _LINK = r"(?:of(?: the)?|de|di|von|van(?: der)?|del|della|du|y|&|the)"
 _SURNAME_LINK = r"(?:da|do|das|dos|de)"
 _TAIL = r"(?: (?:Junior|Júnior|Jr\.?|Sr\.|Filho|Neto|Sobrinho|II|III|IV|\d{1,4}(?![\d.,]?\d)))?"
-NAME = rf"(?:{_TITLE})?{_CAP}(?: (?:{_LINK} )?{_CAP}| {_SURNAME_LINK} {_CAP})*{_TAIL}"
+# Bounded: a run of a thousand capitals is no name, and must cost no square of its length.
+NAME = rf"(?:{_TITLE})?{_CAP}(?: (?:{_LINK} )?{_CAP}| {_SURNAME_LINK} {_CAP}){{0,8}}{_TAIL}"
 NAME_RE = re.compile(rf"(?<![^\W_]){NAME}")
 
 GENERATIONAL = word_set("junior jr sr senior filho neto sobrinho ii iii iv v segundo")
