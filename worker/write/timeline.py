@@ -218,7 +218,7 @@ class Timeline:
             if moment(before.valid_from) > self.at or self._said_later(before):
                 return self.update(new, before)
             self._end(before, self.at)
-        undated_first = target.valid_from is None and before is None  # a known time is better than none
+        undated_first = target.valid_from is None and target.supersedes is None  # a known time is better than none
         if self.at is not None and (undated_first or moment(target.valid_from) > self.at):
             if not undated_first:
                 self._rephrase(target, new)

@@ -206,13 +206,10 @@ def ends(new: str, old: str, names: Iterable[str] = ()) -> bool:
         return True
     if polarity(new) and not polarity(old) and says_over(new):
         for states in _STATES_ALIKE:
-            objects = stale - states
-            if (
-                fresh & states
-                and stale & states
-                and objects
-                and all(_known(token, fresh - states) for token in objects)
-            ):
+            objects = {token for token in stale if not _known(token, states)}
+            if not objects or len(objects) == len(stale) or not any(_known(token, states) for token in fresh):
+                continue
+            if all(_known(token, fresh) for token in objects):
                 return True
     for events, states in _ENDINGS:
         if fresh & events and stale & states and not fresh & states:
