@@ -28,7 +28,7 @@ from typing import Any
 
 from tests.scripted_parts import Call, Fault, Hold
 
-__all__ = ["EMBEDDING", "Call", "Fault", "Hold", "ScriptedModel", "hashing_vector"]
+__all__ = ["EMBEDDING", "Call", "Fault", "Hold", "ScriptedModel", "hashing_vector", "tokens_of"]
 
 EMBEDDING = "embedding"  # the pseudo task under which calls to /v1/embeddings are scripted, held and counted
 
@@ -202,7 +202,11 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.model
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
+        sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if len(sent) < int(self.headers.get("Content-Length", 0)):
+            self.close_connection = True  # the client was killed in the middle of its sentence
+            return
+        body = json.loads(sent or b"{}")
         try:
             if self.path.endswith("/chat/completions"):
                 self._chat(body)
@@ -312,6 +316,17 @@ def _content(message: Mapping[str, Any]) -> str:
 
 def _tokens(text: str) -> int:
     return max(1, len(text) // 4)
+
+
+def tokens_of(call: Call, answer: Answer) -> int:
+    """The tokens, sent and received, for which a call that got ``answer`` is billed; 0 where it got no completion."""
+    if isinstance(answer, Fault):
+        if answer.kind in ("status", "timeout"):
+            return 0
+        text = "" if answer.kind == "refusal" else answer.text
+    else:
+        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+    return int(_completion(call.body, text)["usage"]["total_tokens"])
 
 
 def _completion(body: Mapping[str, Any], text: str, *, finish_reason: str = "stop") -> dict[str, Any]:

@@ -294,8 +294,8 @@ CREATE TABLE run_plans (
   reconciliation  jsonb,
   vector_texts    jsonb NOT NULL DEFAULT '[]',
   vectors         bytea NOT NULL DEFAULT '',
-  replies         jsonb NOT NULL DEFAULT '{{}}',   -- call key -> reply, of calls that were answered
-  sent            jsonb NOT NULL DEFAULT '{{}}',   -- call key -> true, of calls that were sent
+  replies         jsonb NOT NULL DEFAULT '{{}}',   -- call key -> reply (and its cost, until the run has it)
+  sent            jsonb NOT NULL DEFAULT '{{}}',   -- call key -> times sent without a reply that anybody has
   memory_version  bigint
 );
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from typing import Any
@@ -22,12 +23,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from producer.queues import STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName
 from worker.app import app
 from worker.turns.dispatch import Dispatched, dispatch
-from worker.turns.running import Alone, Applied, Moved, Outcome, Parked, Stale, Waiting, run_stage
+from worker.turns.running import Alone, Applied, Moved, Outcome, Parked, Stale, Waiting, blame, run_stage
 
 log = structlog.get_logger()
 
 # Longer than a stage may take, so that a process of its own is ended only when it is stuck.
 ALONE_SECONDS = 170
+
+# Signals by which somebody ends a process who has nothing against its message.
+_ASKED_TO_END = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class StageFailed(Exception):
@@ -99,7 +103,9 @@ def run_alone(stage: Stage, run_id: str, fence: int | None) -> Outcome:
             command, stdout=subprocess.PIPE, timeout=ALONE_SECONDS, check=False, env=dict(os.environ)
         )
     except subprocess.TimeoutExpired:
-        return Stale()
+        return blame(UUID(run_id), fence)
+    if ended.returncode < 0 and -ended.returncode not in _ASKED_TO_END:
+        return blame(UUID(run_id), fence)
     if ended.returncode != 0:
         return Stale()  # its lease ends, the sweeper finds it, and the death is counted
     kinds: dict[str, Any] = {kind.__name__: kind for kind in (Moved, Applied, Waiting, Parked, Stale)}

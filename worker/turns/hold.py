@@ -49,7 +49,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """The run's whole usage (JSON), and what this start has added to it: tokens, and US dollars where priced."""
+    """The run's whole usage (JSON), and what this start has added to it: tokens (those that were paid for nothing
+    included), and US dollars where priced."""
 
     usage: str = "{}"
     input_tokens: int = 0
@@ -131,15 +132,18 @@ WITH mine AS ({mine}), cooling AS (
   SELECT cause, extract(epoch FROM cool_until - mandua_now()) AS seconds
     FROM model_health WHERE model = :model AND cool_until IS NOT NULL
 ), noted AS (
-  INSERT INTO run_plans AS p (run_id, sent) SELECT :run, jsonb_build_object(CAST(:key AS text), true) FROM mine
+  INSERT INTO run_plans AS p (run_id, sent) SELECT :run, jsonb_build_object(CAST(:key AS text), 1) FROM mine
    WHERE NOT EXISTS (SELECT 1 FROM cooling WHERE seconds > 0)
-  ON CONFLICT (run_id) DO UPDATE SET sent = p.sent || excluded.sent
+  ON CONFLICT (run_id) DO UPDATE
+     SET sent = p.sent || jsonb_build_object(CAST(:key AS text), coalesce(CAST(p.sent ->> :key AS integer), 0) + 1)
 )
 SELECT c.cause, c.seconds FROM mine LEFT JOIN cooling c ON true
 """
+# Invariant: a kept reply carries its cost until the run's usage has it; its call is no longer under way.
 _KEEP = """
 WITH mine AS ({mine})
-UPDATE run_plans SET replies = replies || jsonb_build_object(CAST(:key AS text), CAST(:reply AS text))
+UPDATE run_plans SET replies = replies || jsonb_build_object(CAST(:key AS text), CAST(:reply AS jsonb)),
+       sent = sent - CAST(:key AS text)
   FROM mine WHERE run_id = :run RETURNING 1
 """
 
@@ -180,9 +184,15 @@ ON CONFLICT (run_id) DO UPDATE SET {{column}} = excluded.{{column}}, vector_text
 RETURNING 1
 """  # noqa: S608
 
-# Invariant: a run that was given back keeps its place; only ready_at says when its agent goes on.
+# Invariant: a run that was given back keeps its place; only ready_at says when its agent goes on. Its usage has all
+# that its kept replies cost, and what is still noted as sent are the calls whose reply is lost.
 _GIVE_BACK = f"""
-WITH mine AS ({{mine}}), spent AS ({{spend}})
+WITH mine AS ({{mine}}), spent AS ({{spend}}), noted AS (
+  UPDATE run_plans p SET sent = CAST(:lost AS jsonb),
+         replies = (SELECT coalesce(jsonb_object_agg(r.key, r.value - 'usage'), '{{{{}}}}')
+                      FROM jsonb_each(p.replies) r)
+    FROM mine WHERE p.run_id = :run
+)
 UPDATE runs SET state = 'accepted', starts = greatest(starts - 1, 0), failures = failures + :counted,
        waits = waits + :waited, ready_at = mandua_now() + make_interval(secs => CAST(:delay AS double precision)),
        cause = :cause, error_code = :error_code, fallback = :fallback, usage = CAST(:usage AS jsonb), {_NO_AHEAD}
@@ -211,6 +221,20 @@ UPDATE runs SET state = 'parked', status = 'failed', cause = :cause, error_code 
        finished_at = mandua_now(), usage = CAST(:usage AS jsonb), {_NO_AHEAD}
   FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
 """  # noqa: S608
+
+# Invariant: a run is parked for a dead process only under the fence, or the token ahead, of that very start: while it
+# stands there nobody else has begun.
+_PARK_DEAD = """
+WITH mine AS ({mine})
+UPDATE runs SET state = 'parked', status = 'failed', cause = :cause, error_code = :cause, finished_at = mandua_now(),
+       ahead_token = NULL, ahead_worker = NULL, ahead_until = NULL
+  FROM mine WHERE id = :run AND finished_at IS NULL RETURNING agent_id
+"""
+_DEAD_TURN = """
+  UPDATE agent_turns SET run_id = NULL, stage_token = NULL, lease_until = NULL, worker = NULL
+   WHERE run_id = :run AND fence = :fence AND stage_token IS NOT NULL RETURNING 1
+"""
+_DEAD_AHEAD = "SELECT 1 FROM runs WHERE id = :run AND ahead_token IS NOT NULL FOR NO KEY UPDATE"
 
 # Invariant: applied, done and free are one commit; version counts applies.
 FINISH_TURN = """
@@ -257,7 +281,8 @@ def announce(hold: Hold, key: str, model: str) -> Cooling | None:
 
 
 def keep_reply(hold: Hold, key: str, reply: str) -> None:
-    """Keep the reply of a call, so that a retry of the stage asks only for what is missing. Raises LostHold."""
+    """Keep the reply of a call (JSON: ``text``, and ``usage`` while no other row has it), so that a retry of the stage
+    asks only for what is missing. Raises LostHold."""
     _checked(_KEEP.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, key=key, reply=reply)
 
 
@@ -281,13 +306,17 @@ def advance(
 
 
 def give_back(
-    hold: Hold, *, delay: float, counted: bool, cause: str, error_code: str, fallback: str | None, bill: Bill
-) -> None:
-    """Free the turn; the run keeps its place and is ready again after ``delay`` seconds. Raises LostHold."""
+    hold: Hold, *, delay: float, counted: bool, cause: str, error_code: str, fallback: str | None, bill: Bill,
+    lost: Mapping[str, int],
+) -> None:  # fmt: skip
+    """Free the turn; the run keeps its place and is ready again after ``delay`` seconds. Raises LostHold.
+
+    ``lost``: how many sendings of which call may have been paid and brought no reply.
+    """
     _checked(
         _GIVE_BACK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN, spend=_SPEND.format(once="mine")), hold,
         delay=delay, counted=int(counted), waited=1, cause=cause, error_code=error_code, fallback=fallback,
-        **bill.parameters(),
+        lost=json.dumps(lost), **bill.parameters(),
     )  # fmt: skip
 
 
@@ -307,6 +336,13 @@ def park(hold: Hold, *, cause: str, error_code: str, bill: Bill) -> None:
         _PARK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN, spend=_SPEND.format(once="mine")), hold,
         cause=cause, error_code=error_code, **bill.parameters(),
     )  # fmt: skip
+
+
+def park_dead(run_id: UUID, fence: int | None, *, cause: str) -> Row[Any] | None:
+    """Give up the run whose own process died in the middle of a stage; its agent_id, None if nothing was under way."""
+    statement = _PARK_DEAD.format(mine=_DEAD_AHEAD if fence is None else _DEAD_TURN)
+    with autocommit() as connection:
+        return connection.execute(text(statement), {"run": run_id, "fence": fence, "cause": cause}).one_or_none()
 
 
 def finish(

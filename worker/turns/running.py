@@ -30,8 +30,9 @@ from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
 from worker.turns import hold as holding
 from worker.turns import limits
-from worker.turns.hold import Bill, Hold, LostHold, Start
+from worker.turns.hold import Bill, LostHold, Start
 from worker.turns.life import at_work
+from worker.turns.replies import TurnLedger
 from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache, model_of
 from worker.write.message import Message
 from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolution
@@ -43,9 +44,11 @@ from worker.write.upsert import upsert
 LONGEST_WAIT = 60.0
 SPEND_RECHECK = 300.0  # a limit may be raised before the day is over
 
-# A run whose starts have died silently this often is run alone, in a process of its own, before it is blamed.
+# A run whose starts have died silently this often is run alone, in a process of its own. It is blamed when that process
+# dies and the worker beside it lives. A death that took the worker along says nothing about the run, unless there are
+# many of them.
 DEATHS_BEFORE_ALONE = 2
-DEATHS_BEFORE_BLAME = 3
+DEATHS_BEFORE_BLAME = 8
 
 # Invariant: an error counts against a message only if the model answered somebody after this stage began.
 MODEL_WELL = "SELECT EXISTS (SELECT 1 FROM model_health WHERE model = :model AND answered_at > :begun_at)"
@@ -102,34 +105,6 @@ class Alone:
 Outcome = Moved | Applied | Waiting | Parked | Stale | Alone
 
 
-class TurnLedger:
-    """Keeps the replies of a stage that asks more than once, and renews the lease before each call."""
-
-    def __init__(self, hold: Hold, sent: dict[str, Any], replies: dict[str, str]) -> None:
-        self._hold = hold
-        self._sent = sent
-        self._replies = replies
-        self.cooled: set[str] = set()  # models whose pause was just over: their answer is news to everybody
-
-    def announce(self, key: str, model: str) -> bool:
-        """See ReplyLedger. Raises LostHold, and ModelError where the model is to be left alone: no call is made."""
-        cooling = holding.announce(self._hold, key, model)
-        limits.refuse_while_cooling(model, cooling)
-        if cooling is not None:
-            self.cooled.add(model)
-        limits.take_token(model, settings())
-        return key in self._sent
-
-    def stored(self, key: str) -> str | None:
-        """See ReplyLedger."""
-        return self._replies.get(key)
-
-    def store(self, key: str, text: str, usage: CallUsage) -> None:
-        """See ReplyLedger. A stage's only reply is stored with its plan instead, a statement less."""
-        if usage.calls > 1 or self._hold.stage is Stage.EXTRACT:
-            holding.keep_reply(self._hold, key, text)
-
-
 def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = False) -> Outcome:
     """Run ``stage`` of a run under ``fence`` (None: extract ahead of the turn); ``alone`` says that this process is
     the run's own.
@@ -154,26 +129,36 @@ def _begun(start: Start, *, alone: bool) -> Outcome:
     if not _plans_of(start.row).reach(stage):
         holding.rewind(start.hold)
         return Waiting(start.hold.agent_id, REPLANNED, REPLANNED, 0.0)
+    ledger = TurnLedger(start.hold, start.row.sent or {}, start.row.replies or {})
     over = None if stage is Stage.UPSERT else limits.spend_wait(
         settings(), int(start.row.spent_tokens), float(start.row.spent_usd)
     )
     if over is not None:
-        return _give_back(start, usage, limits.SPEND_LIMIT, limits.SPEND_LIMIT, min(over, SPEND_RECHECK), False,
-                          start.row.fallback)  # fmt: skip
+        return _give_back(start, usage, ledger, limits.SPEND_LIMIT, limits.SPEND_LIMIT, min(over, SPEND_RECHECK),
+                          False, start.row.fallback)  # fmt: skip
     try:
         with at_work(start.hold.token):
-            return _work(start, usage)
+            return _work(start, usage, ledger)
     except LostHold:
         return Stale()
 
 
-def _work(start: Start, usage: CallUsage) -> Outcome:
+def blame(run_id: UUID, fence: int | None) -> Outcome:
+    """Park a run whose own process died under this ``fence`` (None: ahead of the turn), as its parent saw.
+
+    Stale where that start had begun nothing, or had ended.
+    """
+    row = holding.park_dead(run_id, fence, cause=WORKER_DIED)
+    return Stale() if row is None else Parked(row.agent_id, WORKER_DIED, WORKER_DIED)
+
+
+def _work(start: Start, usage: CallUsage, ledger: TurnLedger) -> Outcome:
     fallback: str | None = start.row.fallback
     while True:
         try:
             if start.hold.stage is Stage.UPSERT:
                 return _apply(start, message_of(start.row), _plans_of(start.row), usage, {})
-            return _plan(start, usage, fallback)
+            return _plan(start, usage, ledger, fallback)
         except LostHold:
             raise
         except Exception as error:
@@ -192,7 +177,7 @@ def _work(start: Start, usage: CallUsage) -> Outcome:
                 continue
             if verdict.action is Action.PARK:
                 return _park(start, usage, cause, code)
-            return _give_back(start, usage, cause, code, retry_after, verdict.counted, fallback)
+            return _give_back(start, usage, ledger, cause, code, retry_after, verdict.counted, fallback)
 
 
 def _leave_alone(error: Exception) -> None:
@@ -206,8 +191,8 @@ def _bill(start: Start, usage: CallUsage) -> Bill:
     before = CallUsage.model_validate(start.row.usage)
     return Bill(
         usage.model_dump_json(),
-        usage.input_tokens - before.input_tokens,
-        usage.output_tokens - before.output_tokens,
+        usage.input_tokens + usage.wasted_input_tokens - before.input_tokens - before.wasted_input_tokens,
+        usage.output_tokens + usage.wasted_output_tokens - before.output_tokens - before.wasted_output_tokens,
         (usage.cost_usd or 0.0) - (before.cost_usd or 0.0),
     )
 
@@ -235,10 +220,9 @@ def _where(error: Exception) -> str:
     return place
 
 
-def _plan(start: Start, usage: CallUsage, fallback: str | None) -> Outcome:
+def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | None) -> Outcome:
     stage, row = start.hold.stage, start.row
     message = message_of(row)
-    ledger = TurnLedger(start.hold, row.sent or {}, row.replies or {})
     calls = Calls(
         language_model(),
         embedding_model(),
@@ -253,6 +237,8 @@ def _plan(start: Start, usage: CallUsage, fallback: str | None) -> Outcome:
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
     for model in {model_of(language_model(), task) for task, n in usage.by_task.items() if n > asked.get(task, 0)}:
         _note_answer(model, news=model in ledger.cooled)
+    usage.waste(sum(ledger.lost.values()))  # nothing asks for these again
+    ledger.lost.clear()
     plan = {Stage.EXTRACT: plans.extraction, Stage.RESOLVE: plans.resolution, Stage.RECONCILE: plans.reconciliation}
     made = plan[stage]
     if made is None:
@@ -290,8 +276,8 @@ def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timin
 
 
 def _give_back(
-    start: Start, usage: CallUsage, cause: str, code: str, retry_after: float | None, counted: bool,
-    fallback: str | None,
+    start: Start, usage: CallUsage, ledger: TurnLedger, cause: str, code: str, retry_after: float | None,
+    counted: bool, fallback: str | None,
 ) -> Outcome:  # fmt: skip
     ceiling = min(LONGEST_WAIT, settings().retry_base_sec * 2.0 ** min(int(start.row.waits), 10))
     usage.note_wait(cause)
@@ -299,7 +285,7 @@ def _give_back(
     with _tolerating_a_lost_database():
         holding.give_back(
             start.hold, delay=delay, counted=counted, cause=cause, error_code=code, fallback=fallback,
-            bill=_bill(start, usage),
+            bill=_bill(start, usage), lost=ledger.lost,
         )  # fmt: skip
     return Waiting(start.hold.agent_id, cause, code, delay)
 

@@ -13,6 +13,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -31,8 +32,11 @@ _CODE = re.compile(r"[a-zA-Z0-9_]{1,64}")
 
 
 class CallUsage(BaseModel):
-    """What the calls of a run have cost so far. ``wasted_*`` were paid twice because a worker died.
+    """What the calls of a run have cost so far.
 
+    Each reply that came in is counted once. ``wasted_*`` is what was paid beside that, for calls whose reply was lost
+    with its worker: as much as the same call cost when it was answered, since nobody knows better. ``cost_usd`` is what
+    was paid, so both.
     ``prompts`` says which version of its prompt each task was asked with, and a hash of the deployment's instructions;
     a run keeps it, so that results can be traced to a prompt. ``waits`` (by cause), ``repairs`` (by kind) and
     ``rejects`` (by reason) are counted here as well, because a run keeps its usage, and metrics are made of what runs
@@ -62,8 +66,8 @@ class CallUsage(BaseModel):
         self.repairs = dict(repairs)
         self.rejects = dict(Counter(reason if _CODE.fullmatch(reason) else "other" for reason in rejected))
 
-    def add(self, task: str, completion: Completion, *, wasted: bool) -> None:
-        """Count one answered call; ``wasted`` says that the same call was sent before and its reply was lost."""
+    def add(self, task: str, completion: Completion, *, lost: int = 0) -> None:
+        """Count one answered call; ``lost``: so many earlier sendings of it were lost with their workers."""
         usage = completion.usage
         self.calls += 1
         self.by_task[task] = self.by_task.get(task, 0) + 1
@@ -72,41 +76,65 @@ class CallUsage(BaseModel):
         if usage.cost_usd is None:
             self.unpriced = True
         else:
-            self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd
-        if wasted:
-            self.wasted_input_tokens += usage.input_tokens
-            self.wasted_output_tokens += usage.output_tokens
+            self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd * (1 + lost)
+        self.wasted_input_tokens += usage.input_tokens * lost
+        self.wasted_output_tokens += usage.output_tokens * lost
+
+    def waste(self, calls: int) -> None:
+        """Count lost calls that were never asked again, each as much as this run's calls cost on average."""
+        if calls and self.calls:
+            share = calls / self.calls
+            self.wasted_input_tokens += round(self.input_tokens * share)
+            self.wasted_output_tokens += round(self.output_tokens * share)
+            if self.cost_usd is not None:
+                self.cost_usd *= 1 + share
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReply:
+    """A reply of an earlier try. ``counted``: the run's usage has it already; else ``lost`` as in CallUsage.add."""
+
+    completion: Completion
+    counted: bool = True
+    lost: int = 0
 
 
 class ReplyLedger(Protocol):
     """Where replies are kept between tries of a stage. In-process nothing is kept."""
 
-    def announce(self, key: str, model: str) -> bool:
-        """Note that the call ``key`` is about to be sent to ``model`` (and renew the lease). True if it had been sent
-        before. Raises ModelError where that model is not to be called now."""
+    def announce(self, key: str, model: str) -> int:
+        """Note that the call ``key`` is about to be sent to ``model`` (and renew the lease). Returns how many earlier
+        sendings of it were lost. Raises ModelError where that model is not to be called now."""
         ...
 
-    def stored(self, key: str) -> str | None:
+    def unanswered(self, key: str, lost: int) -> None:
+        """Note that this sending of the call failed, so that it does not make good the ``lost`` ones before."""
+        ...
+
+    def stored(self, key: str) -> KeptReply | None:
         """The reply of an earlier try, or None."""
         ...
 
-    def store(self, key: str, text: str, usage: CallUsage) -> None:
-        """Keep a reply of a stage that makes several calls."""
+    def store(self, key: str, completion: Completion, usage: CallUsage, lost: int) -> None:
+        """Keep a reply of a stage that makes several calls; ``lost`` as ``announce`` returned it."""
         ...
 
 
 class NoLedger:
     """The in-process ledger: a notebook's run has no second try after a crash."""
 
-    def announce(self, key: str, model: str) -> bool:  # noqa: ARG002
+    def announce(self, key: str, model: str) -> int:  # noqa: ARG002
         """Nothing was ever sent before."""
-        return False
+        return 0
 
-    def stored(self, key: str) -> str | None:  # noqa: ARG002
+    def unanswered(self, key: str, lost: int) -> None:
+        """Note nothing."""
+
+    def stored(self, key: str) -> KeptReply | None:  # noqa: ARG002
         """Nothing is kept."""
         return None
 
-    def store(self, key: str, text: str, usage: CallUsage) -> None:
+    def store(self, key: str, completion: Completion, usage: CallUsage, lost: int) -> None:
         """Keep nothing."""
 
 
@@ -208,19 +236,23 @@ class Calls:
         key = _call_key(task, system, payload if max_tokens is None else {**payload, "max_tokens": max_tokens})
         kept = self._ledger.stored(key)
         if kept is not None:
-            return parse(Completion(text=kept))
+            if not kept.counted:  # its worker died before it could say what it had cost
+                with self._lock:
+                    self.usage.add(task, kept.completion, lost=kept.lost)
+            return parse(kept.completion)
         model = model_of(self._llm, task)
-        repeated = self._ledger.announce(key, model)
+        lost = self._ledger.announce(key, model)
         schema = SCHEMAS.get(task)
         try:
             completion = self._llm.complete(task, system, payload, schema=schema, timeout=self.timeout, **larger)
         except ModelError as error:
             error.model = model
+            self._ledger.unanswered(key, lost)
             raise
         with self._lock:
-            self.usage.add(task, completion, wasted=repeated)
+            self.usage.add(task, completion, lost=lost)
         parsed = parse(completion)
-        self._ledger.store(key, completion.text, self.usage)
+        self._ledger.store(key, completion, self.usage, lost)
         return parsed
 
     def embed(self, texts: Sequence[str]) -> VectorCache:
@@ -258,4 +290,4 @@ def model_of(llm: LLMProvider, task: str) -> str:
 
 def _call_key(task: str, system: str, payload: Mapping[str, Any]) -> str:
     content = json.dumps([task, system, payload], ensure_ascii=False, sort_keys=True, default=str)
-    return hashlib.blake2b(content.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return f"{task}:{hashlib.blake2b(content.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"

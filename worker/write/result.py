@@ -119,9 +119,7 @@ def failed_result(event_id: UUID | None, stage: str, cause: str) -> WriteResult:
 def spending(usage: CallUsage) -> dict[str, Any]:
     """The fields of a WriteResult that say what the calls cost. A cost is given only if every call had a price."""
     return {
-        "tokens_used": _tokens(
-            usage.input_tokens - usage.wasted_input_tokens, usage.output_tokens - usage.wasted_output_tokens
-        ),
+        "tokens_used": _tokens(usage.input_tokens, usage.output_tokens),
         "wasted": _tokens(usage.wasted_input_tokens, usage.wasted_output_tokens),
         "cost_usd": None if usage.unpriced else usage.cost_usd,
     }

@@ -60,8 +60,9 @@ def test_nothing_overtakes_a_head_that_is_not_ready(accepted, rows):
     given = dispatch("a")
     start = begin(given.run_id, given.fence, Stage.EXTRACT)
     holding.give_back(
-        start.hold, delay=30, counted=False, cause="rate_limited", error_code="429", fallback=None, bill=holding.Bill()
-    )
+        start.hold, delay=30, counted=False, cause="rate_limited", error_code="429", fallback=None, bill=holding.Bill(),
+        lost={},
+    )  # fmt: skip
     later = dispatch("a")
     assert later.run_id is None
     assert 25 < later.wait <= 30

@@ -62,15 +62,18 @@ def test_a_reply_is_kept_for_the_next_try_and_dropped_with_the_stage(accepted, r
     given = dispatch("a")
     start = begin(given.run_id, given.fence, Stage.EXTRACT)
     holding.announce(start.hold, "call-1", "m")
-    holding.keep_reply(start.hold, "call-1", '{"facts": []}')
+    holding.keep_reply(start.hold, "call-1", '{"text": "{}", "usage": {"input_tokens": 7}, "lost": 0}')
     holding.announce(start.hold, "call-2", "m")
+    holding.announce(start.hold, "call-2", "m")
+    assert rows("SELECT sent FROM run_plans") == [{"sent": {"call-2": 2}}], "a kept reply is no call under way"
     holding.give_back(
-        start.hold, delay=0, counted=True, cause="timeout", error_code="timeout", fallback=None, bill=holding.Bill()
-    )
+        start.hold, delay=0, counted=True, cause="timeout", error_code="timeout", fallback=None, bill=holding.Bill(),
+        lost={"call-2": 1},
+    )  # fmt: skip
     again = dispatch("a")
     second = begin(again.run_id, again.fence, Stage.EXTRACT)
-    assert second.row.replies == {"call-1": '{"facts": []}'}
-    assert set(second.row.sent) == {"call-1", "call-2"}
+    assert second.row.replies == {"call-1": {"text": "{}", "lost": 0}}, "its cost stands in the run by now"
+    assert second.row.sent == {"call-2": 1}
     assert (second.row.failures, second.row.waits, second.deaths) == (1, 1, 0)
     advance(second.hold)
     assert rows("SELECT replies, sent FROM run_plans") == [{"replies": {}, "sent": {}}]
