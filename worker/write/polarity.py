@@ -41,6 +41,23 @@ def polarity(text: str) -> bool:
     return negations(text) > 0
 
 
+def cancelled(text: str) -> bool:
+    """Whether ``text`` negates a negation ("not that I don't like it"), so that it claims neither side."""
+    if negations(text) > 0:
+        return False
+    folded = _fold(_without_portuguese_no(text))
+    if _HAN.search(folded) and not _KANA.search(folded):
+        return any(
+            _substrings(clause, words.CHINESE_HARMLESS, words.CHINESE_NEGATORS) >= 2 for clause in _clauses(folded)
+        )
+    for clause in _clauses(folded):
+        tokens = _split_contractions(_TOKEN.findall(clause))
+        turning = frozenset().union(*(LANGUAGES[code].negators for code in _languages(tokens)))
+        if sum(token in turning for token in tokens) >= 2:
+            return True
+    return False
+
+
 def same_claim_possible(a: str, b: str) -> bool:
     """Whether nothing in the words forbids that ``a`` and ``b`` say the same thing.
 

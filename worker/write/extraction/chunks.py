@@ -15,7 +15,7 @@ from worker.write.strategy import ExtractionMode, classify_input, select_strateg
 HINT_CHARS = 240
 PARALLEL_CALLS = 4
 # A text this short is not cut further: if its reply does not fit, the complete items of it are taken.
-FLOOR_CHARS = 600
+FLOOR_CHARS = 800
 # What a chunk can be spared for; anything else is the whole message's problem.
 _OWN_FAULT = frozenset({Cause.TIMEOUT, Cause.BAD_REPLY, Cause.REFUSED, Cause.INVALID_REQUEST})
 _MAY_PASS = frozenset({Cause.TIMEOUT, Cause.BAD_REPLY})
@@ -97,15 +97,18 @@ def read_one(part: Part, read: ReadPart) -> tuple[Reading, int]:
 
 
 def _read_or_fail(part: Part, read: ReadPart) -> tuple[Reading, int] | ModelError:
+    long = len(part.text) >= FLOOR_CHARS
     try:
-        return read_one(part, read)
+        return read(part, not long), 1
+    except CutReply as error:
+        failed: ModelError = error
     except ModelError as error:
         if error.cause not in _MAY_PASS or error.cause in TRANSIENT:
             return error
         failed = error
     try:
-        # Half the text makes half the reply: what timed out or came back broken often goes through.
-        return _read_halves(part, read) if len(part.text) >= FLOOR_CHARS else read_one(part, read)
+        # Half the text makes half the reply: what was cut off, timed out or came back broken often goes through.
+        return _read_halves(part, read) if long else read_one(part, read)
     except ModelError as error:
         return error if error.cause in TRANSIENT else failed
 

@@ -45,8 +45,10 @@ _TAGS = re.compile(
 )
 _ROLE_LINE = re.compile(r"(?:^|(?<=[\s>.]))(?:SYSTEM|SISTEMA|ASSISTANT|INSTRUCTIONS?)\s*:[^\n]*")
 _QUOTE_LINE = re.compile(r"^[ \t]*>[^\n]*", re.M)
+# In German a day ends in a full stop ("am 27. August") and no sentence with it.
+_DAY_STOP = r"\.(?=\s(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))"
 _SENTENCE = re.compile(
-    r"[^.!?…。！？؟\n]*(?:\d[.,]\d[^.!?…。！？؟\n]*|\.(?=\S)[^.!?…。！？؟\n]*)*(?:[.!?…。！？؟]+[\"'”’»)\]]*|\n|$)"
+    rf"[^.!?…。！？؟\n]*(?:(?:\d[.,]\d|{_DAY_STOP}|\.(?=\S))[^.!?…。！？؟\n]*)*(?:[.!?…。！？؟]+[\"'”’»)\]]*|\n|$)"
 )
 _START = r"(?:^|[,:;>—–]\s*|\b(?:please|now|por favor|agora|then|então)\b,?\s*)\W{0,3}"
 _ORDERS = re.compile(
@@ -191,12 +193,19 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     if not one or not other:
         return frozenset()
     heads = _heads(other)
+    if heads.isdisjoint(_sought(one)):  # nearly always, and a long message has thousands of sentences
+        return frozenset()
     return frozenset(word for word in one if not heads.isdisjoint(_heads_of(word, "<", ">")))
 
 
 @lru_cache(maxsize=4096)
 def _heads(words: frozenset[str]) -> frozenset[str]:
     return frozenset(head for word in words for head in _heads_of(word, ">", "<"))
+
+
+@lru_cache(maxsize=4096)
+def _sought(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(head for word in words for head in _heads_of(word, "<", ">"))
 
 
 def _heads_of(word: str, long: str, short: str) -> tuple[str, ...]:

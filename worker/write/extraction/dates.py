@@ -41,7 +41,7 @@ class Times:
             return _as_written(fact, times)
         if self._sent is None:
             return _without_date(fact), "date_of_unknown_time"
-        if not times.dates_anything:
+        if not times.dates_from_its_day:
             return _without_date(fact), "date_not_in_message"
         daily = fact.event_date_precision in (None, "day")
         if (shift := times.only_shift) is not None and daily:

@@ -31,7 +31,8 @@ class Reading:
     rejected: list[Rejected] = field(default_factory=list)
     degradations: list[Degradation] = field(default_factory=list)
     relation_retry_triggered: bool = False
-    unsaid: dict[str, float] = field(default_factory=dict)  # marked-down facts without a word of it: their confidence
+    # Facts marked down for want of any word of the message: their confidence, and the cosine that gives it back.
+    unsaid: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parsed: ParsedExtraction) -> Reading:

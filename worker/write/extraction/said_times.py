@@ -89,9 +89,7 @@ _IN_DAYS = re.compile(
     rf"\bin {_N} tagen\b|\b(?:tra|fra) {_N} giorni\b|через {_N} (?:дня|дней)|"
     rf"{_HAN_N}天(?:之)?[后後]|{_HAN_N}日後|{_HAN_N}일 ?후"
 )
-_HAN_DIGITS = {
-    sign: value for value, signs in enumerate("一 二两兩 三 四 五 六 七 八 九 十".split(), 1) for sign in signs
-}
+_HAN_DIGITS = dict(zip("一二两兩三四五六七八九十", (1, 2, 2, 2, 3, 4, 5, 6, 7, 8, 9, 10), strict=True))
 # Portuguese drops "-feira", and then its weekdays are ordinals ("segunda filha") but for what stands around them.
 _BARE_WEEKDAY = re.compile(
     r"\b(?:na|nesta|nessa|esta|essa|ultima|proxima|ate) (segunda|terca|quarta|quinta|sexta)\b(?! (?:vez|feira))"
@@ -127,7 +125,18 @@ class SaidTimes:
     @cached_property
     def dates_anything(self) -> bool:
         """Whether anything in the text can be a time at all; not so where it speaks of ages long past."""
-        return not _AGES.search(self.plain) and (_gives_time(self.plain) or bool(self.years))
+        return not _AGES.search(self.plain) and (_gives_time(self.plain) or bool(self.years or _weekdays(self.plain)))
+
+    @cached_property
+    def dates_from_its_day(self) -> bool:
+        """Whether the text gives a time that is counted from the day it was said on, and not only written years."""
+        if not self.years:
+            return self.dates_anything
+        if _AGES.search(self.plain):
+            return False
+        tokens = {match.group() for match in _TOKEN.finditer(self.plain)}
+        elsewhere = _RELATIVE.search(self.plain) or tokens & DAYS.keys() or _weekdays(self.plain)
+        return bool(elsewhere or self.only_shift is not None or _OTHER_SCRIPT.search(self.plain))
 
     @cached_property
     def only_shift(self) -> int | None:
