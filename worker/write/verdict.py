@@ -16,6 +16,7 @@ from worker.llm.items import Decision
 from worker.write.attributes import same_matter
 from worker.write.candidates import Candidate
 from worker.write.evidence import Draft
+from worker.write.matters import of_another_matter
 from worker.write.polarity import numbers_and_dates, polarity
 from worker.write.timeline import moment
 from worker.write.wording import bare_ending, ends, says_more, says_over, stays_over
@@ -129,14 +130,15 @@ def over_late(
 ) -> Verdict:
     """A late fact that stored, later endings end: it is closed at the first of them, whatever lies beyond.
 
-    An ending is a retraction, or a fact that tells of an event ("sold the car").
+    What it replaces may lie beyond: then its place is before the ending, in the same chain. An ending is a
+    retraction, or a fact that tells of an event ("sold the car").
     """
     enders = [c for c in candidates if c.later_than(at) and _is_ended_by(fact, c, verdict, names)]
     if not enders or verdict.action == "DELETE":
         return verdict
     first = min(enders, key=lambda c: (moment(c.valid_from), str(c.id)))
     beyond = next((c for c in candidates if c.id == verdict.target), None)
-    if beyond is not None and moment(beyond.valid_from) > moment(first.valid_from):
+    if beyond is not None and verdict.action == "NOOP" and moment(beyond.valid_from) > moment(first.valid_from):
         return Verdict("ADD", closed_by=first.id, reason=verdict.reason, similarity=verdict.similarity)
     return replace(verdict, closed_by=first.id) if verdict.action != "NOOP" else verdict
 
@@ -187,6 +189,10 @@ def _guarded(fact: Draft, decision: Decision, option: Option | None, names: Sequ
     if option is None:
         return replace(plain, action="DELETE") if action == "DELETE" else replace(plain, warning="no target; ADD")
     cited = replace(plain, target=option.stored.id if option.stored else None, target_fact=option.index, action=action)
+    if action != "NOOP" and not same_matter(fact.attribute_key, option.attribute_key):
+        return replace(plain, warning=f"{action} of another attribute is refused; ADD")
+    if of_another_matter(fact.text, option.text, names):
+        return replace(plain, warning=f"{action} of another matter is refused; ADD")
     if action == "NOOP":
         if polarity(fact.text) != polarity(option.text):
             return replace(cited, action="UPDATE", warning="opposite polarity is never NOOP; UPDATE")
@@ -194,8 +200,6 @@ def _guarded(fact: Draft, decision: Decision, option: Option | None, names: Sequ
         if mine and theirs and mine != theirs:
             return replace(plain, warning="other numbers are never NOOP; ADD")
         return cited
-    if not same_matter(fact.attribute_key, option.attribute_key):
-        return replace(plain, warning=f"{action} of another attribute is refused; ADD")
     if stays_over(option.text, fact.text, names):
         return replace(plain, warning=f"{action} of an ending by something else is refused; ADD")
     if action == "DELETE" and says_more(fact.text, option.text, names):

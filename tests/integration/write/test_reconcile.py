@@ -87,6 +87,25 @@ def test_con_02_another_attribute_is_never_closed(database: Engine) -> None:
     assert len(scene.facts(active=True)) == 2
 
 
+@pytest.mark.parametrize("action", ["UPDATE", "DELETE", "NOOP"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Davi é gerente de compliance na Nortec", "Davi administra o GitHub da Nortec"),
+        ("Davi is compliance manager at Nortec", "Davi administers Nortec's GitHub"),
+        ("Davi trabaja en Nortec", "Davi enseña Python en Nortec"),
+    ],
+)
+def test_con_02_an_unrelated_fact_stays_whatever_the_model_says(
+    database: Engine, old: str, new: str, action: str
+) -> None:
+    scene = Scene(database, {"Nortec": "firm"}, Nortec="organization")
+    scene.write("x", [("Davi", old)], at=day(1), names=["Nortec"])
+    written = scene.write("x", [("Davi", new)], at=day(2), names=["Nortec"], decide=always(action))
+    assert scene.active() == {old, new}
+    assert any("another matter" in warning for warning in written.plan.warnings)
+
+
 def test_con_04_a_sale_closes_ownership_even_if_the_model_says_add(database: Engine) -> None:
     scene = Scene(database, {"Fusca": "car"})
     scene.write("Tenho um Fusca azul", [("Bruna", "Bruna tem um Fusca azul")], at=day(1))
