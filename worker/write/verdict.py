@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from worker.llm.items import Decision
+from worker.llm.items import CONFIDENCE_LEVELS, Decision
 from worker.write.attributes import same_matter
 from worker.write.candidates import Candidate
 from worker.write.evidence import Draft
@@ -77,6 +77,8 @@ def settled(
 
 def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
     """ADD, unless the fact is a bare ending ("no longer …"): of something unknown yet, it is kept as a retraction."""
+    if fact.confidence <= CONFIDENCE_LEVELS["speculation"]:
+        return verdict
     if verdict.action == "ADD" and not verdict.warning and bare_ending(fact.text):
         return replace(verdict, action="DELETE", reason="an ending of something unknown")
     return verdict
@@ -122,7 +124,18 @@ def judged(
         verdict = of_nothing(fact, _plain_reversal(fact, verdict, options, at, names))
     if option is not None and option.stored is not None and option.stored.kind == "retraction":
         verdict = _about_retraction(verdict, option.stored, at)
-    return over_late(fact, verdict, candidates, at, names)
+    return over_late(fact, _modest(fact, verdict, options), candidates, at, names)
+
+
+def _modest(fact: Draft, verdict: Verdict, options: Sequence[Option]) -> Verdict:
+    """What is no more than speculation replaces and ends nothing that is surer, whoever speculates."""
+    if fact.confidence > CONFIDENCE_LEVELS["speculation"] or verdict.action not in ("UPDATE", "DELETE"):
+        return verdict
+    target = next((o.stored for o in options if o.stored is not None and o.stored.id == verdict.target), None)
+    if target is not None and target.confidence <= fact.confidence:
+        return verdict
+    warning = f"{verdict.action} by a speculation is refused; ADD"
+    return Verdict("ADD", reason=verdict.reason, similarity=verdict.similarity, warning=warning)
 
 
 def over_late(
