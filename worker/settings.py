@@ -48,6 +48,7 @@ class Settings(BaseSettings):
     daily_tokens: int | None = Field(default=None, ge=0)
     agent_daily_usd: float | None = Field(default=None, ge=0)
     agent_daily_tokens: int | None = Field(default=None, ge=0)
+    keep_runs_days: float = Field(default=30.0, ge=0)  # how long runs that ended well, their results and plans are kept
     retry_base_sec: float = 1.0  # the first wait after a failure; it doubles, with full jitter, up to a minute
 
     @field_validator("llm_model", "redis_url", "config", mode="before")

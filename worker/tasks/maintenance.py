@@ -9,5 +9,5 @@ from worker.turns import sweep
 
 @app.task(name=TaskName.CLEAN_UP.value)
 def clean_up() -> None:
-    """Remove rows that only mattered for minutes."""
+    """Remove what is kept no longer, and fold what finished into the totals."""
     sweep.clean_up()

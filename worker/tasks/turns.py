@@ -19,3 +19,4 @@ def sweep() -> None:
     """Dispatch the agents that everybody else forgot."""
     for agent_id in sweeping.due_agents():
         send_dispatch(agent_id)
+    sweeping.note_sweep()

@@ -5,8 +5,10 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from worker.db import autocommit
+from worker.settings import settings
 from worker.turns.dispatch import UNDER_WAY
 from worker.turns.life import LIVING, periods
+from worker.turns.totals import fold
 
 # Invariant: an agent with something unfinished has a wake_at, so it is found here once its turn is free, its holder
 # dead or its task lost. Oldest first, so that nobody starves.
@@ -21,9 +23,30 @@ SELECT s.agent_id
  ORDER BY s.wake_at LIMIT :many
 """  # noqa: S608
 
+# Invariant: the mark only moves on, however many beats there are. `mandua doctor` and an alert look at its age.
+NOTE_SWEEP = """
+INSERT INTO ledger_marks AS m (name, at) VALUES ('sweep', mandua_now())
+ON CONFLICT (name) DO UPDATE SET at = greatest(m.at, excluded.at)
+"""
+
 FORGET_WORKERS = "DELETE FROM workers WHERE heartbeat_at < mandua_now() - interval '1 hour'"
 FORGET_DRY_RUNS = "DELETE FROM dry_runs WHERE created_at < mandua_now() - interval '10 minutes'"
 FORGET_RECORDS = "DELETE FROM failed_records WHERE recorded_at < mandua_now() - interval '7 days'"
+
+# Invariant: only what is folded into the totals goes; a failure stays until a later run of its event has ended well.
+# Its result and plans go with a run. Bounded, and two at once take different runs.
+FORGET_RUNS = """
+DELETE FROM runs WHERE id IN (
+  SELECT r.id FROM runs r
+   WHERE r.finished_at < mandua_now() - make_interval(secs => CAST(:keep_sec AS double precision))
+     AND r.finished_at <= (SELECT at FROM ledger_marks WHERE name = 'folded')
+     AND (r.status <> 'failed'
+          OR EXISTS (SELECT 1 FROM runs n WHERE n.event_id = r.event_id AND n.state = 'done' AND n.seq > r.seq))
+   ORDER BY r.finished_at LIMIT :many FOR UPDATE SKIP LOCKED)
+"""
+RUNS_A_BATCH, BATCHES = 1_000, 20
+
+DAY = 86_400.0
 
 
 def due_agents(many: int = 500) -> list[str]:
@@ -32,8 +55,25 @@ def due_agents(many: int = 500) -> list[str]:
         return list(connection.execute(text(DUE_AGENTS), {"many": many, **periods()}).scalars())
 
 
+def note_sweep() -> None:
+    """Note that the sweeper has just been at work."""
+    with autocommit() as connection:
+        connection.execute(text(NOTE_SWEEP))
+
+
 def clean_up() -> None:
-    """Remove rows that only mattered for minutes: workers long gone, dry runs, refused records."""
+    """Remove what only mattered for minutes (workers long gone, dry runs, refused records) and runs that ended well
+    more than MANDUA_KEEP_RUNS_DAYS ago, at most 20,000 a time. What finished lately is folded into the totals first.
+    """
     with autocommit() as connection:
         for statement in (FORGET_WORKERS, FORGET_DRY_RUNS, FORGET_RECORDS):
             connection.execute(text(statement))
+    for _ in range(BATCHES):
+        if not fold():
+            break
+    keep = settings().keep_runs_days * DAY
+    with autocommit() as connection:
+        for _ in range(BATCHES):
+            gone = connection.execute(text(FORGET_RUNS), {"keep_sec": keep, "many": RUNS_A_BATCH}).rowcount
+            if gone < RUNS_A_BATCH:
+                break
