@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 from uuid import UUID
 
@@ -23,8 +24,8 @@ SELECT e.id, o.status FROM unnest(%s::uuid[]) AS e (id) CROSS JOIN LATERAL event
  WHERE o.state IN ('done', 'parked')
 """
 
-# Invariant: reads the events that are named, by primary key.
-STORED_TEXTS = "SELECT id, message FROM memory_events WHERE id = ANY (%s) AND agent_id = ANY (%s)"
+# Invariant: reads the events that are named, by primary key, and no text: a producer need not be able to read any.
+DIGESTS = "SELECT event_id, agent_id, digest FROM event_digests(%s)"
 
 LAG = """
 SELECT coalesce(extract(epoch FROM mandua_now() - min(created_at)), 0)
@@ -62,7 +63,7 @@ def accept(connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelo
     rows = connection.execute(ACCEPT, [json.dumps(batch, ensure_ascii=False)]).fetchall()
     done = [Acceptance(event_id, outcome) for event_id, outcome in rows]
     if any(item.outcome == "conflict" for item in done):
-        return _same_but_for_masks(connection, envelopes, done, masked=masked)
+        return _same_but_for_masks(connection, envelopes, done)
     return done
 
 
@@ -72,21 +73,31 @@ def _masked(request: WriteRequest) -> WriteRequest:
 
 
 def _same_but_for_masks(
-    connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope], done: list[Acceptance], *, masked: bool
+    connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope], done: list[Acceptance]
 ) -> list[Acceptance]:
     """``done`` with a conflict made a duplicate where only the masks differ: the setting was changed in between."""
     clashing = [item for item, acceptance in zip(envelopes, done, strict=True) if acceptance.outcome == "conflict"]
-    names = [item.event_id for item in clashing], [item.request.agent_id for item in clashing]
-    stored = dict(connection.execute(STORED_TEXTS, list(names)).fetchall())
+    same = {id(item) for item, outcome in compared(connection, clashing) if outcome == "duplicate"}
+    return [
+        Acceptance(acceptance.event_id, "duplicate") if id(item) in same else acceptance
+        for item, acceptance in zip(envelopes, done, strict=True)
+    ]
 
-    def judged(item: RecordEnvelope, acceptance: Acceptance) -> Acceptance:
-        kept = stored.get(item.event_id)
-        if acceptance.outcome != "conflict" or kept is None:
-            return acceptance
-        same = (mask(kept).text if masked else kept) == mask(item.request.message).text
-        return Acceptance(acceptance.event_id, "duplicate") if same else acceptance
 
-    return [judged(item, acceptance) for item, acceptance in zip(envelopes, done, strict=True)]
+def compared(
+    connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope]
+) -> list[tuple[RecordEnvelope, str]]:
+    """Those of ``envelopes`` whose event is stored already: ``duplicate`` if with this text, masked or not, else
+    ``conflict``."""
+    rows = connection.execute(DIGESTS, [[item.event_id for item in envelopes]]).fetchall()
+    stored = {event_id: (agent_id, bytes(digest)) for event_id, agent_id, digest in rows}
+
+    def outcome(item: RecordEnvelope) -> str:
+        said = item.request.message
+        known = {(item.request.agent_id, sha256(text.encode()).digest()) for text in (said, mask(said).text)}
+        return "duplicate" if stored[item.event_id] in known else "conflict"
+
+    return [(item, outcome(item)) for item in envelopes if item.event_id in stored]
 
 
 def _row(request: WriteRequest, item: RecordEnvelope) -> dict[str, Any]:

@@ -213,16 +213,10 @@ class MemoryClient:
         named = [item for item in envelopes if item.request.message_id is not None]
         if self._database is None or not named:
             return {}
+        from producer.accepting import compared
+
         with self._database.connection() as connection:
-            rows = connection.execute(
-                "SELECT id, message FROM memory_events WHERE id = ANY (%s)", [[item.event_id for item in named]]
-            ).fetchall()
-        stored: dict[UUID, str] = dict(rows)
-        return {
-            id(item): "duplicate" if stored[item.event_id] == item.request.message else "conflict"
-            for item in named
-            if item.event_id in stored
-        }
+            return {id(item): outcome for item, outcome in compared(connection, named)}
 
     def _publish(self, envelopes: Iterable[RecordEnvelope]) -> None:
         for item in envelopes:
