@@ -61,10 +61,11 @@ def stage(run_id: UUID, event_id: UUID, agent_id: str, name: str) -> Iterator[Ca
 
     The block hands its outcome through the function it is given: ``stage_done`` (Moved, Applied), ``stage_waiting`` and
     ``stage_parked`` with cause and code, ``stage_dropped`` (somebody else has the turn by now, or is given it). Every
-    line that is logged meanwhile carries run, event, stage and agent as well.
+    line that is logged meanwhile carries run, event_id, stage and agent as well.
     """
     begun = time.perf_counter()
-    ids = {"run": str(run_id), "event": str(event_id), "agent": agent_id, "stage": name}
+    # Not "event": under that name structlog keeps the line's own words, and an id bound to it would never show.
+    ids = {"run": str(run_id), "event_id": str(event_id), "agent": agent_id, "stage": name}
     with structlog.contextvars.bound_contextvars(**ids):
         log.info("stage_started")
 

@@ -148,7 +148,9 @@ def test_status_and_doctor_find_all_well(mandua: Mandua) -> None:
     states = {check["name"]: check["state"] for check in found.json["checks"]}
     assert states == {
         "database": "ok", "pgvector": "ok", "schema": "ok", "vector width": "ok", "broker": "ok", "eviction": "ok",
-        "append-only file": "ok", "model": "warning", "embeddings": "ok", "workers": "ok",
+        "append-only file": "ok", "model": "warning", "embeddings": "ok", "workers": "ok", "silent workers": "ok",
+        "clock of the database": "ok", "clock of the broker": "ok", "visibility timeout": "ok", "breakers": "ok",
+        "waiting runs": "ok", "beat": "warning",
     }  # fmt: skip
 
 

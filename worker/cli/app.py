@@ -10,7 +10,19 @@ from typing import Annotated
 
 import typer
 
-from worker.cli import console, demo, doctor, imports, migrate, reading, running, status, write
+from worker.cli import (
+    console,
+    demo,
+    doctor,
+    exporting,
+    imports,
+    migrate,
+    operating,
+    reading,
+    running,
+    status,
+    write,
+)
 from worker.cli.errors import explain
 
 PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -53,6 +65,10 @@ app.command("facts")(reading.facts)
 app.command("entities")(reading.entities)
 app.command("relations")(reading.relations)
 app.command("status")(status.status)
+app.command("watch")(status.watch)
+app.command("failures")(operating.failures)
+app.command("replay")(operating.replay)
+app.command("metrics")(exporting.metrics)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)
 app.command("worker", context_settings=PASS_ON)(running.worker)

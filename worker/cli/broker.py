@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
-from producer.queues import QueueName
+from producer.queues import QueueName, TaskName, declared_queues
+
+AGENTS_WOKEN = 1_000
 
 
 class Broker:
@@ -56,6 +59,43 @@ class Broker:
         except redis.RedisError:
             return None
         return found
+
+    def time(self) -> float | None:
+        """The broker's clock, in seconds since 1970; None where it is not Redis or does not say."""
+        import redis
+
+        if not self.is_redis:
+            return None
+        try:
+            with self._redis() as client:
+                seconds, micros = client.time()
+        except redis.RedisError:
+            return None
+        return float(seconds) + float(micros) / 1e6
+
+    def wake(self, agents: Sequence[str]) -> bool:
+        """Ask the workers to look at ``agents``, the first thousand of them; the sweeper finds the others by itself.
+
+        False if the broker does not answer.
+        """
+        from celery import Celery
+        from kombu.exceptions import OperationalError as KombuError
+
+        if self.error():
+            return False
+        app = Celery("mandua-cli", broker=self.url, set_as_current=False)
+        app.conf.update(task_queues=declared_queues(), task_create_missing_queues=False, task_ignore_result=True)
+        try:
+            with app.producer_or_acquire() as producer:
+                for agent_id in agents[:AGENTS_WOKEN]:
+                    app.send_task(
+                        TaskName.DISPATCH.value, args=(agent_id,), queue=QueueName.TURNS.value, producer=producer
+                    )
+        except (KombuError, OSError):
+            return False
+        finally:
+            app.close()
+        return True
 
     @contextlib.contextmanager
     def _redis(self) -> Any:

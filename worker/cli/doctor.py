@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import typer
 
 from worker.cli import console
 from worker.cli.broker import Broker
+from worker.cli.checks import Check, broker_clock, database_clock, ledger_checks, visibility
 from worker.cli.errors import FAILED, explain
 from worker.cli.serving import AsJson, DataDir, connection_to, servers, worker_answers
 
@@ -22,18 +23,8 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS install
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at. ``warning`` does not fail the command; ``remedy`` is empty where all is well."""
-
-    name: str
-    state: Literal["ok", "warning", "broken"]
-    detail: str
-    remedy: str = ""
-
-
 def doctor(as_json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Check database, broker, model and workers.
+    """Check database, broker, clocks, model, workers and beat.
 
     Says what to do about each; exit code 1 if something is broken.
     """
@@ -58,9 +49,11 @@ def _database(url: str) -> list[Check]:
     try:
         with connection_to(url) as connection:
             extension = _extension(connection)
-            checks = [Check("database", "ok", "answers"), extension]
+            checks = [Check("database", "ok", "answers"), database_clock(connection), extension]
             if extension.state != "broken":
-                checks += [_revision(connection), _width(connection)]
+                revision = _revision(connection)
+                checks += [revision, _width(connection)]
+                checks += ledger_checks(connection) if revision.state == "ok" else []
             return checks
     except SQLAlchemyError as error:
         explained = explain(error)
@@ -108,16 +101,22 @@ def _broker(url: str) -> list[Check]:
     if error:
         remedy = "start it, or set MANDUA_BROKER_URL; without MANDUA_BROKER_URL the embedded one is used"
         return [Check("broker", "broken", error, remedy)]
-    answers = Check("broker", "ok", "answers")
-    if not broker.is_redis:
-        return [answers]
+    from worker.app import app
+    from worker.settings import settings
+
+    options = dict(app.conf.broker_transport_options)
+    checks = [visibility(options, settings().lease_sec, is_redis=broker.is_redis), broker_clock(broker)]
+    found = [Check("broker", "ok", "answers"), *(check for check in checks if check is not None)]
+    return [*found, *_redis_settings(broker)] if broker.is_redis else found
+
+
+def _redis_settings(broker: Broker) -> list[Check]:
     found = broker.settings()
     if found is None:
-        return [answers, Check("broker settings", "warning", "the server does not show them",
-                               "make sure that it evicts nothing (noeviction) and writes to disk (AOF)")]  # fmt: skip
+        return [Check("broker settings", "warning", "the server does not show them",
+                      "make sure that it evicts nothing (noeviction) and writes to disk (AOF)")]  # fmt: skip
     policy, appendonly = found.get("maxmemory-policy", "?"), found.get("appendonly", "?")
     return [
-        answers,
         Check("eviction", "ok", policy)
         if policy == "noeviction"
         else Check("eviction", "broken", policy, "set maxmemory-policy noeviction: an evicted key is a lost queue"),

