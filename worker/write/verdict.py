@@ -89,8 +89,9 @@ def near(
 ) -> list[Candidate]:
     """The candidates at or above the floor (with a float32's tolerance), and those about the same matter.
 
-    An ending is not about other endings, and a bare one not about what began after it. A later ending that plainly is
-    this fact's needs no answer (``over_late``); the model has but one, and it is for what was true before.
+    An ending is not about other endings, and a bare one not about what began after it or is denied anyway ("does not
+    like tea" is not over because she no longer likes it). A later ending that plainly is this fact's needs no answer
+    (``over_late``); the model has but one, and it is for what was true before.
     """
     over = says_over(fact.text)
     return [
@@ -98,12 +99,13 @@ def near(
         for candidate in candidates
         if (candidate.related or (candidate.similarity is not None and candidate.similarity >= floor - 1e-6))
         and not (over and (candidate.kind == "retraction" or _beyond(fact, candidate, at)))
+        and not (polarity(fact.text) and bare_ending(candidate.text))
         and not (candidate.later_than(at) and ends(candidate.text, fact.text, names))
     ]
 
 
 def _beyond(ending: Draft, candidate: Candidate, at: datetime | None) -> bool:
-    return candidate.later_than(at) and bare_ending(ending.text)
+    return (candidate.later_than(at) or polarity(candidate.text)) and bare_ending(ending.text)
 
 
 def judged(
