@@ -484,6 +484,30 @@ def test_the_brother_is_not_the_speaker_and_takes_his_name(memory: Memory) -> No
     assert "irmão de Rafael" in after.known_names["person:rafael_brother"]
 
 
+def test_a_known_pedro_is_the_brother_from_now_on_and_the_nameless_one_stays(memory: Memory) -> None:
+    memory.say("Meu irmão está doente.", [("irmão", "person")], facts=["irmão"], speaker="Rafael")
+    memory.know(("person", "Pedro"))
+    named = memory.say("Meu irmão Pedro saiu.", [("Pedro", "person")], facts=["Pedro"], speaker="Rafael")
+    assert key(named, "Pedro") == "person:pedro"
+    assert [(e.source_key, e.rel_type, e.target_key) for e in named.role_edges] == [
+        ("person:rafael", "sibling_of", "person:pedro")
+    ]
+    later = memory.say("Meu irmão viajou.", [("irmão", "person")], facts=["irmão"], speaker="Rafael")
+    assert key(later, "irmão") == "person:pedro"
+    assert {"person:rafael_brother", "person:pedro"} <= memory.keys()
+    assert memory.displayed("person:rafael_brother") == "irmão de Rafael"
+
+
+def test_she_with_several_persons_is_nobody_of_them(memory: Memory) -> None:
+    memory.know(("person", "Ana"), ("person", "Bia"))
+    said = [("Ana", "person"), ("Bia", "person"), ("ela", "person")]
+    plan = memory.say("A Ana ligou para a Bia e ela riu.", said, facts=["ela"], speaker="Rafael")
+    assert key(plan, "ela") not in {"person:ana", "person:bia", "person:rafael"}
+    said = [("Ana", "person"), ("ela", "person")]
+    alone = memory.say("A Ana ligou e ela riu.", said, facts=["ela"], speaker="Rafael")
+    assert key(alone, "ela") == "person:ana"
+
+
 def test_a_sister_is_no_brother(memory: Memory) -> None:
     memory.say("Minha irmã Ana chegou", [("Ana", "person")], speaker="Rafael")
     plan = memory.say("Meu irmão saiu", [("irmão", "person")], speaker="Rafael")

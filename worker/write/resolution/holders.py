@@ -78,8 +78,9 @@ def settle_role(cast: Cast, node: Node, known: Sequence[Known], holders: Holders
     by_alias, by_edge = _candidates(phrase, anchor, known, holders)
     if node.indefinite:  # "a friend of mine" is not the friend whom one knows by name
         by_alias, by_edge = [one for one in by_alias if one.placeholder], []
-    held = [one for one in by_alias if any(one.key == other.key for other in by_edge)]
     named = [one for one in by_edge if not one.placeholder]
+    held = [one for one in by_alias if any(one.key == other.key for other in by_edge)]
+    held = [one for one in held if not (one.placeholder and named)]  # a known name goes before a nameless holder
     for candidates, source in (
         (held, "name and edge"),
         (named, "edge"),
@@ -96,7 +97,11 @@ def settle_role(cast: Cast, node: Node, known: Sequence[Known], holders: Holders
 
 
 def adopt_placeholder(cast: Cast, node: Node, known: Sequence[Known], holders: Holders) -> None:
-    """Let a name that nobody knows take the place of the placeholder of its role: the brother is Pedro."""
+    """Let a name that nobody knows take the place of the placeholder of its role: the brother is Pedro.
+
+    A Pedro who is known already stays himself, and so does the placeholder: he may have two brothers. From then on
+    "my brother" means Pedro; whether the nameless one was he is for the job that merges entities, which asks a model.
+    """
     for phrase in node.roles:
         if node.settled or node.indefinite:
             return
