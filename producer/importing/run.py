@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from producer.client import MemoryClient
 from producer.contract import RequestError, WriteRequest
-from producer.importing.jsonl import Rejected, Row
+from producer.importing.rows import Row, Skipped
 
 # Behind everything dated: a row without a time happened now.
 _NOW = datetime.max.replace(tzinfo=UTC)
@@ -33,7 +30,7 @@ class Report:
     empty: int = 0
     failed: int = 0
     events: list[UUID] = field(default_factory=list)
-    rejections: list[Rejected] = field(default_factory=list)
+    rejections: list[Skipped] = field(default_factory=list)
 
     def counts(self) -> dict[str, int]:
         """The numbers, by name."""
@@ -46,31 +43,33 @@ class Report:
         return not self.failed and not self.rejected
 
 
-def in_order(found: Iterable[Row | Rejected]) -> tuple[list[Row], list[Rejected]]:
-    """The rows by the time at which they happened (equal times as they stand), and those that are none."""
+def in_order(found: Iterable[Row | Skipped]) -> tuple[list[Row], list[Skipped]]:
+    """The rows by the time at which they happened (equal times as they stand), and those that are broken.
+
+    What is no message by nature (a system line, a picture) is dropped here.
+    """
     rows: list[Row] = []
-    rejected: list[Rejected] = []
+    rejected: list[Skipped] = []
     for item in found:
         if isinstance(item, Row):
             rows.append(item)
-        else:
+        elif item.rejected:
             rejected.append(item)
     rows.sort(key=lambda row: _when(row.request))
     return rows, rejected
 
 
-def hand_in(client: MemoryClient, rows: Sequence[Row], rejected: Sequence[Rejected] = ()) -> Report:
+def hand_in(client: MemoryClient, rows: Sequence[Row], rejected: Sequence[Skipped] = ()) -> Report:
     """Hand ``rows`` in, in their order, in the bulk lane.
 
-    A row without a message_id gets one made from its content, so that a second import of a file adds nothing. The
-    report's ``events`` are those accepted now. Raises ClientError; what was handed in by then stays, and a new import
-    goes on from there.
+    Every row has a message_id from its export, so a second import of a file adds nothing. The report's ``events`` are
+    those accepted now. Raises ClientError; what was handed in by then stays, and a new import goes on from there.
     """
     report = Report(rejections=list(rejected))
-    handles = client.enqueue_many(_named(rows), bulk=True)
+    handles = client.enqueue_many([row.request for row in rows], bulk=True)
     for row, handle in zip(rows, handles, strict=True):
         if isinstance(handle, RequestError):
-            report.rejections.append(Rejected(row.line, str(handle), row.content))
+            report.rejections.append(Skipped(row.line, str(handle), row.content, rejected=True, file=row.file))
         elif handle.status == "empty" or handle.event_id is None:
             report.empty += 1
         elif handle.status == "duplicate":
@@ -78,7 +77,7 @@ def hand_in(client: MemoryClient, rows: Sequence[Row], rejected: Sequence[Reject
         else:
             report.accepted += 1
             report.events.append(handle.event_id)
-    report.rejections.sort(key=lambda item: item.line)
+    report.rejections.sort(key=lambda item: (item.file, item.line))
     report.rejected = len(report.rejections)
     return report
 
@@ -115,48 +114,8 @@ def wait(
     return len(left)
 
 
-def preview(rows: Sequence[Row], rejected: Sequence[Rejected]) -> dict[str, Any]:
-    """What an import would hand in, without doing it.
-
-    ``tokens`` estimates what the messages alone come to (characters by four); a model's price is not known here, so
-    ``cost_usd`` is None. ``first`` and ``last`` are ISO times, None where no row has one.
-    """
-    times = [row.request.occurred_at for row in rows if isinstance(row.request.occurred_at, datetime)]
-    undated = sum(1 for row in rows if row.request.occurred_at is None and not row.request.blank)
-    warnings = [f"{undated} rows have no occurred_at and would be dated now"] if undated else []
-    written = [row.request for row in rows if not row.request.blank]
-    skipped = Counter(item.reason for item in rejected)
-    if len(written) < len(rows):
-        skipped["is blank"] += len(rows) - len(written)
-    return {
-        "messages": len(written),
-        "speakers": dict(Counter(request.speaker_name for request in written).most_common()),
-        "first": min(times).isoformat() if times else None,
-        "last": max(times).isoformat() if times else None,
-        "skipped": dict(skipped),
-        "tokens": sum(len(request.message) // 4 for request in written),
-        "cost_usd": None,
-        "warnings": warnings,
-    }
-
-
 def _when(request: WriteRequest) -> datetime:
     if isinstance(request.occurred_at, datetime):
         return request.occurred_at
     return _NOW if request.occurred_at is None else _UNKNOWN
 
-
-def _named(rows: Sequence[Row]) -> list[WriteRequest]:
-    """The requests, each with a message_id. Equal rows of one file are told apart by counting them."""
-    seen: Counter[str] = Counter()
-    named = []
-    for row in rows:
-        request = row.request
-        if request.message_id is None:
-            parts = (request.speaker_name, str(request.occurred_at or ""), request.session_id or "", request.message)
-            digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-            key = f"{request.agent_id}\0{digest}"
-            seen[key] += 1
-            request = request.model_copy(update={"message_id": f"import:{digest}:{seen[key]}"})
-        named.append(request)
-    return named
