@@ -14,7 +14,6 @@ from producer.queues import Lane
 from tests.integration.write.lives import told_in_process, told_to_workers
 from worker.llm.offline import OfflineProvider
 from worker.models_in_use import embedding_model
-from worker.turns import life as life_signs
 
 CITIES = {"en": ("Lima", "Quito", "Oslo"), "pt": ("Curitiba", "Recife", "Manaus")}
 FIRMS = ("Acme", "Orion", "Vertix")
@@ -118,7 +117,7 @@ SLOWLY: dict[str, Any] = {
 
 @settings(max_examples=40, **SLOWLY)
 @given(data=st.data())
-def test_any_permutation_of_a_life_is_remembered_alike(database: Engine, data: st.DataObject) -> None:
+def test_any_permutation_of_a_life_is_remembered_alike(database: Engine, working: None, data: st.DataObject) -> None:
     life = data.draw(lives(), "life")
     order = data.draw(st.permutations(range(len(life))), "order")
     llm, embeddings = OfflineProvider(), embedding_model()
@@ -129,8 +128,8 @@ def test_any_permutation_of_a_life_is_remembered_alike(database: Engine, data: s
 
 @settings(max_examples=12, **SLOWLY)
 @given(data=st.data())
-def test_a_life_split_over_the_lanes_is_remembered_alike(database: Engine, data: st.DataObject) -> None:
-    life_signs.worker_name()
+def test_a_life_split_over_the_lanes_is_remembered_alike(database: Engine, working: None, data: st.DataObject) -> None:
+
     life = data.draw(lives(), "life")
     order = data.draw(st.permutations(range(len(life))), "order")
     lanes = data.draw(st.lists(st.sampled_from([Lane.LIVE, Lane.BULK]), min_size=len(life), max_size=len(life)))

@@ -1,0 +1,19 @@
+"""What the tests of the pipeline share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine
+
+from worker.turns import life
+
+
+@pytest.fixture
+def working(database: Engine) -> Iterator[None]:
+    """This process is a worker of the test's database, as long as the test takes."""
+    life.leave()
+    life.worker_name()
+    yield
+    life.leave()
