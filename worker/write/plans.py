@@ -64,6 +64,11 @@ class Extraction(Plan):
 class ResolvedEntity(BaseModel):
     """One extracted name and who it is.
 
+    ``method``: ``speaker`` (a pronoun or the speaker's own name), ``exact`` (the stored name), ``alias`` (a stored
+    alias, or a placeholder that takes its name), ``prefix`` (a first name that fits one person only), ``fuzzy``
+    (likeness and spelling agree), ``llm`` (the model chose among candidates), ``role`` ("my brother": who is known to
+    be that), ``placeholder`` (nobody is), ``new``. ``why`` says it in words.
+
     ``aliases`` are the ones to register; ``register_as`` the type under which they are unique. ``score`` is the cosine
     or ratio of a fuzzy or LLM match.
     """

@@ -652,6 +652,24 @@ def test_ops_08_thousands_of_alike_names(memory: Memory) -> None:
     assert memory.statements == 2
 
 
+def test_above_the_pool_the_likest_spelling_is_still_a_candidate(memory: Memory) -> None:
+    names = [f"Padaria Bairro {number:04d}" for number in range(2600)] + ["Padaria Estrela do Norte"]
+    rng = np.random.default_rng(3)
+    matrix = rng.normal(size=(len(names), WIDTH))
+    matrix = (matrix / np.linalg.norm(matrix, axis=1, keepdims=True)).astype(np.float32)
+    entities = [
+        ResolvedEntity(
+            name=name, key=f"organization:n{number}", display_name=name, entity_type="organization", is_new=True,
+            method="new",
+        )
+        for number, name in enumerate(names)
+    ]  # fmt: skip
+    memory.store(entities, [], VectorCache(names, matrix))
+    memory.embeddings.rows["Padaria Estrella do Norte"] = matrix[-1].tolist()
+    plan = memory.say("x", [("Padaria Estrella do Norte", "organization")])
+    assert key(plan, "Padaria Estrella do Norte") == "organization:n2600"
+
+
 def test_statements_and_calls_do_not_grow_with_the_message(memory: Memory) -> None:
     memory.know(*(("person", f"Pessoa{number} Silva") for number in range(30)))
     many = [(f"Pessoa{number}", "person") for number in range(60)]

@@ -100,15 +100,18 @@ SELECT e.canonical_key AS key, e.display_name AS display, e.entity_type, e.is_pl
  ORDER BY e.last_seen_at DESC, e.canonical_key
 """)
 
-# Invariant: for each name, exact distances over at most POOL + NEAR entities of its type, those that begin like it
-# among them; ``+ 0`` keeps the order exact whatever indexes there are. Placeholders have no name to compare.
+# Invariant: for each name, exact distances over at most POOL + NEAR entities of its type, among them its neighbours in
+# the order of names (those with which it shares most of its beginning, however many begin like it); ``+ 0`` keeps the
+# order exact whatever indexes there are. Placeholders have no name to compare. Of more than POOL entities of a type,
+# those beyond its neighbours are whichever the index gives first: exact and whole names never depend on them.
 _CANDIDATES = """
 SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_type, false AS placeholder,
        left(e.profile_text, 600) AS profile, c.distance,
        ARRAY(SELECT a.alias FROM memory_entity_aliases a
               WHERE a.agent_id = :agent_id AND a.entity_key = e.canonical_key
               ORDER BY a.created_at, a.alias_folded LIMIT :aliases) AS aliases
-  FROM jsonb_to_recordset(CAST(:wanted AS jsonb)) AS w (number integer, types text[], stem text, vector vector)
+  FROM jsonb_to_recordset(CAST(:wanted AS jsonb)) AS w (
+         number integer, types text[], name text, stem text, vector vector)
  CROSS JOIN LATERAL (
    SELECT p.key, {distance} AS distance
      FROM (
@@ -120,9 +123,15 @@ SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_typ
        UNION
        (SELECT s.entity_key
           FROM (SELECT a.entity_key, a.entity_type FROM memory_entity_aliases a
-                 WHERE a.agent_id = :agent_id AND a.alias_folded ~>=~ w.stem AND a.alias_folded ~<~ (w.stem || :last)
-                 LIMIT :pool) s
-         WHERE w.types IS NULL OR s.entity_type = ANY (w.types) LIMIT :near)
+                 WHERE a.agent_id = :agent_id AND a.alias_folded ~>=~ w.name AND a.alias_folded ~<~ (w.stem || :last)
+                 ORDER BY a.alias_folded USING ~<~ LIMIT :pool) s
+         WHERE w.types IS NULL OR s.entity_type = ANY (w.types) LIMIT :near / 2)
+       UNION
+       (SELECT s.entity_key
+          FROM (SELECT a.entity_key, a.entity_type FROM memory_entity_aliases a
+                 WHERE a.agent_id = :agent_id AND a.alias_folded ~>=~ w.stem AND a.alias_folded ~<~ w.name
+                 ORDER BY a.alias_folded USING ~>~ LIMIT :pool) s
+         WHERE w.types IS NULL OR s.entity_type = ANY (w.types) LIMIT :near / 2)
      ) p
      JOIN memory_entities v ON v.agent_id = :agent_id AND v.canonical_key = p.key
     WHERE v.merged_into IS NULL AND NOT v.is_placeholder
@@ -263,7 +272,8 @@ def find_alike(
 
 def _wanted_row(one: Wanted) -> dict[str, Any]:
     vector = None if one.vector is None else "[" + ",".join(f"{value:.7g}" for value in one.vector.tolist()) + "]"
-    return {"number": one.number, "types": one.types, "stem": fold(one.name)[:3], "vector": vector}
+    folded = fold(one.name)
+    return {"number": one.number, "types": one.types, "name": folded, "stem": folded[:3], "vector": vector}
 
 
 def _known(row: Any, **found: Any) -> Known:
