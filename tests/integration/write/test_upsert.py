@@ -274,6 +274,37 @@ def test_a_late_correction_splits_what_was_said_before_and_after_it(database: En
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_a_version_has_the_words_of_who_said_it_first(database: Engine, order: tuple[int, ...]) -> None:
+    scene = Scene(database, {"lives in": "home", "moved": "home"}, Lima="place", Quito="place", Oslo="place")
+    said = [(1, "Ana moved to Lima from Oslo"), (5, "Ana lives in Quito"), (9, "Ana lives in Lima")]
+
+    def decide(payload: dict[str, Any]) -> dict[str, Any]:
+        (fact,) = payload["facts"]
+        alike = [one for one in fact["existing"] if ("Lima" in one["text"]) is ("Lima" in fact["text"])]
+        cited = (alike or fact["existing"])[0]["number"]
+        action = "NOOP" if alike else "UPDATE"
+        return {"decisions": [{"fact_number": 1, "reason": "", "action": action, "existing_number": cited}]}
+
+    for index in order:
+        at, words = said[index]
+        scene.write("x", [("Ana", words)], at=day(at), decide=decide, names=["Lima", "Quito", "Oslo"])
+        scene.assert_sound()
+    assert scene.history() == [
+        ("Ana moved to Lima from Oslo", 1, 5),
+        ("Ana lives in Quito", 5, 9),
+        ("Ana lives in Lima", 9, None),
+    ]
+    stored = scene.rows(
+        "SELECT fact_text, CAST(embedding AS text) AS v, ARRAY (SELECT l.entity_key FROM memory_fact_entity_links l"
+        " WHERE l.fact_id = f.id ORDER BY 1) AS links FROM memory_facts f WHERE agent_id = :agent ORDER BY valid_from"
+    )
+    for row in stored:
+        expected = scene.embeddings._vector(row.fact_text).tolist()
+        assert [float(x) for x in row.v.strip("[]").split(",")] == pytest.approx(expected, abs=1e-6)
+    assert stored[0].links == ["person:ana", "place:lima", "place:oslo"]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_a_retraction_closes_what_was_before_it_in_any_order(database: Engine, order: tuple[int, ...]) -> None:
     scene = Scene(database, {"tea": "tea"})
     said = [(1, "Ana likes tea"), (5, "Ana no longer likes tea"), (9, "Ana likes tea.")]
