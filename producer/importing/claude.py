@@ -72,8 +72,7 @@ def _message(
             export.notes.left_out["attachments"] += len(message[kind])
     text = _text(message)
     if not text:
-        blocks = message.get("content")
-        return Skipped(line, "system or tool message" if isinstance(blocks, list) and blocks else "has no text")
+        return Skipped(line, "system or tool message" if _has_tools(message.get("content")) else "has no text")
     speaker = _owner(conversation, export) if role == "user" else "Claude"
     platform_id = name_of(message.get("uuid"))
     return Found(
@@ -89,9 +88,15 @@ def _text(message: Mapping[str, Any]) -> str:
         said = [text_of(block.get("text")) for block in known if block.get("type") == "text"]
         if joined := "\n\n".join(text for text in said if text):
             return joined
-        if any(block.get("type") != "text" for block in known):
+        if _has_tools(blocks):
             return ""  # the flat text then only says that tools were used
     return text_of(message.get("text"))
+
+
+def _has_tools(blocks: object) -> bool:
+    """Whether there are blocks beside text: calls of tools, their results, thoughts."""
+    known = blocks if isinstance(blocks, list) else []
+    return any(isinstance(block, dict) and block.get("type") != "text" for block in known)
 
 
 def _owner(conversation: Mapping[str, Any], export: Export) -> str:

@@ -27,7 +27,8 @@ _MAX_DEPTH = 8
 def walk(entry: Entry, descend: Callable[[Path], bool]) -> Iterator[tuple[int, Path, Any]]:
     """The values of ``entry`` in order: (line from 1, path, value).
 
-    A list or object whose path ``descend`` accepts is walked, not yielded; all else is decoded whole. Raises
+    A list or object whose path ``descend`` accepts is walked, not yielded (of an item of a list the beginning is told,
+    with the value None); all else is decoded whole. Raises
     UnreadableExport with the line for what is no JSON, no UTF-8, cut off, or too large an item.
     """
     with entry.text() as chunks:
@@ -48,6 +49,8 @@ class _Reader:
     def value(self, path: Path, descend: Callable[[Path], bool]) -> Iterator[tuple[int, Path, Any]]:
         opening = self.peek()
         if opening in ("{", "[") and len(path) < _MAX_DEPTH and descend(path):
+            if path[-1:] == ("*",):
+                yield self.line, path, None
             self._at += 1
             yield from self._members(path, descend) if opening == "{" else self._items(path, descend)
         else:

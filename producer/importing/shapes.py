@@ -15,6 +15,8 @@ from producer.importing.sources import Entry, encoding_of
 HEAD_BYTES = 256 * 1024
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}:,]')
 _SHOWN_KEYS = 8
+# A name, not a sentence: what is not a table must not be shown as if it were one.
+_COLUMN = re.compile(r"[\w.#/()-]{0,40}(?: [\w.#/()-]{1,20}){0,3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +83,8 @@ class Head:
         mark = delimiter_of(first)
         if not mark or len(first) > 4096:
             return ()
-        names = next(csv.reader([first], delimiter=mark), [])
-        return tuple(name.strip() for name in names)
+        names = tuple(name.strip() for name in next(csv.reader([first], delimiter=mark), []))
+        return names if all(_COLUMN.fullmatch(name) for name in names) else ()
 
     @cached_property
     def rows(self) -> list[dict[str, object]]:
@@ -108,7 +110,7 @@ class Head:
                 if names := self.json.keys.get(path):
                     return f"{kind} with the keys {_listed(names)}"
             return "a JSON list" if self.json.top == "[" else "a JSON object"
-        if len(self.columns) > 1:
+        if len(self.columns) > 1 and any(delimiter_of(line) for line in self.lines[1:2]):
             return f"a table with the columns {_listed(self.columns)}"
         return "text whose lines do not begin like those of a chat"
 

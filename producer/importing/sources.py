@@ -178,7 +178,8 @@ def _of_zip(archive: zipfile.ZipFile, name: str) -> list[Entry]:
 
 def _hidden(name: str) -> bool:
     """What packing programs leave behind, and hidden files."""
-    return any((part.startswith(".") and part != ".") or part == "__MACOSX" for part in PurePosixPath(name).parts)
+    parts = PurePosixPath(name).parts
+    return any((part.startswith(".") and part not in (".", "..")) or part == "__MACOSX" for part in parts)
 
 
 def _open_in(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:

@@ -42,9 +42,9 @@ def read(entry: Entry, export: Export) -> Iterator[Found | Skipped]:
                 yield _message(line, value, chat, export)
             else:
                 yield Skipped(line, "is no message", value, rejected=True)
+        elif path[-1] == "*":
+            chat = {}  # the next chat begins
         elif path[-1:] in (("name",), ("type",), ("id",)) and len(path) in (1, 4):
-            if path[-1] in chat:
-                chat = {}  # the next chat begins
             chat[path[-1]] = value
 
 

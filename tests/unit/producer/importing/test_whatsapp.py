@@ -143,7 +143,8 @@ def test_earlier_messages_of_the_chat_go_along_as_context(tmp_path: Path) -> Non
 
 
 def test_the_archive_of_a_phone_is_read_and_its_pictures_passed_over(tmp_path: Path) -> None:
-    files = {"_chat.txt": "[25/04/24, 10:00:00] R: oi\n", "0001-PHOTO.jpg": b"\xff\xd8\0", "0002.txt": "a shopping list"}
+    chat = "[25/04/24, 10:00:00] R: oi\n"
+    files = {"_chat.txt": chat, "0001-PHOTO.jpg": b"\xff\xd8\0", "0002.txt": "a shopping list"}
     archive = zipped(tmp_path / "WhatsApp Chat - R.zip", files)
     (found,) = messages(archive)
     assert (found.session_id, found.source) == ("whatsapp:WhatsApp Chat - R", "import:whatsapp")
