@@ -18,6 +18,7 @@ from producer.importing.sources import Entry
 from producer.importing.times import instant
 
 NAME = "chatgpt"
+_HIDDEN = ("is_visually_hidden_from_conversation", "is_user_system_message")
 _ROLES: Mapping[str, Role] = {"user": "user", "assistant": "assistant"}
 
 
@@ -95,7 +96,7 @@ def _message(
     if role is None:
         return Skipped(line, "system or tool message")
     metadata = message.get("metadata")
-    if isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation"):
+    if isinstance(metadata, dict) and any(metadata.get(mark) for mark in _HIDDEN):
         return Skipped(line, "system or tool message")
     if role == "assistant" and message.get("recipient") not in (None, "all"):
         return Skipped(line, "system or tool message")  # a call of a tool

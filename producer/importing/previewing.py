@@ -74,7 +74,7 @@ class Preview:
         self.characters += len(request.message)
         if request.role == "user":
             self.to_model += 1
-            self.tokens_to_model += tokens + sum(tokens_of(text) for text in request.recent_messages)
+            self.tokens_to_model += tokens + sum(len(text) // 4 for text in request.recent_messages)
         if isinstance(request.occurred_at, datetime):
             self._dated(request.occurred_at)
         elif request.occurred_at is None:

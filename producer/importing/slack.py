@@ -25,15 +25,17 @@ _SLACKBOT = "USLACKBOT"
 def recognises(head: Head) -> bool:
     """Whether this is a list of messages with Slack's ``ts``."""
     shape = head.json
-    if shape is None or shape.top != "[":
+    if shape is None:
         return False
-    return shape.has("*", "ts", "text") and shape.any_of("*", "user", "bot_id", "type", "subtype", "thread_ts")
+    path = "*" if shape.top == "[" else ""
+    return shape.has(path, "ts", "text") and shape.any_of(path, "user", "bot_id", "type", "subtype", "thread_ts")
 
 
 def read(entry: Entry, export: Export) -> Iterator[Found | Skipped]:
     """The messages of a channel's day, by their time."""
     channel = _channel(entry, export)
-    found = [(line, value) for line, _, value in walk(entry, lambda path: path == ())]
+    one = (shape := Head.of(entry).json) is not None and shape.top == "{"
+    found = [(line, value) for line, _, value in walk(entry, lambda path: path == () and not one)]
     found.sort(key=lambda item: str(item[1].get("ts", "")) if isinstance(item[1], dict) else "")
     for line, message in found:
         if isinstance(message, dict):

@@ -23,6 +23,7 @@ _FIRST_YEAR = 2009  # there was no WhatsApp before
 
 # Marks of writing direction stand anywhere in the head of a line; the spaces in it are of four kinds.
 _UNSEEN = dict.fromkeys([0x200E, 0x200F, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+_ANY_UNSEEN = re.compile(f"[{''.join(map(chr, _UNSEEN))}]")
 _SPACES = {0xA0: " ", 0x202F: " ", 0x2009: " ", 0x200A: " "}
 _HEAD = re.compile(
     r"\s*(?P<bracket>\[)?\s*"
@@ -38,6 +39,7 @@ _LIKE_A_HEAD = re.compile(
     r"\s*\[\s*\d{1,4}[./-]\s?\d{1,2}[./-]\s?\d{1,4}[.,،]?\s[^\]\n]{1,24}\]\s[^:\n]{1,60}:\s", re.I
 )
 _NAME = re.compile(r"([^:\n]{1,160}?)\s?:(?:\s|$)")
+_LONGEST_HEAD = 64  # characters, marks included
 _LOG_LEVELS = frozenset({"info", "debug", "warning", "warn", "error", "critical", "notice", "fatal", "trace"})
 _MAX_CHARS = 400_000  # of a message; more would be refused anyhow
 
@@ -113,9 +115,9 @@ def _messages(entry: Entry) -> Iterator[_Message | Skipped]:
 
 def _start(line: str) -> _Start | None:
     """The head with which ``line`` begins a message; None where it goes on with the one before."""
-    seen = line[:120]
-    if seen.isascii():
-        found = _HEAD.match(seen)
+    seen = line[:_LONGEST_HEAD]
+    if _ANY_UNSEEN.search(seen) is None:
+        found = _HEAD.match(seen.translate(_SPACES))
         end = found.end() if found else 0
     else:
         kept = [place for place, char in enumerate(seen) if ord(char) not in _UNSEEN]

@@ -50,7 +50,7 @@ _OMITTED = (
     "忽略图片", "忽略视频", "忽略音频", "图像已忽略", "略過圖片", "이미지 생략됨", "동영상 생략됨", "사진 생략됨",
     "لم يتم إدراج الصورة", "لم يتم إدراج الفيديو", "לא נכללה תמונה", "התמונה הושמטה",
 )  # fmt: skip
-_DELETED = (
+_DELETED = frozenset((
     "this message was deleted", "you deleted this message", "this message was deleted by admin",
     "esta mensagem foi apagada", "mensagem apagada", "você apagou esta mensagem", "apagou esta mensagem",
     "essa mensagem foi apagada", "eliminou esta mensagem", "esta mensagem foi eliminada",
@@ -63,15 +63,15 @@ _DELETED = (
     "bu mesaj silindi", "bu mesajı sildiniz", "ta wiadomość została usunięta", "pesan ini telah dihapus",
     "anda menghapus pesan ini", "det här meddelandet raderades", "このメッセージは削除されました", "此消息已被删除",
     "此訊息已刪除", "삭제된 메시지입니다", "تم حذف هذه الرسالة", "הודעה זו נמחקה",
-)  # fmt: skip
-_EDITED = (
+))  # fmt: skip
+_EDITED = frozenset((
     "this message was edited", "mensagem editada", "se editó este mensaje", "ce message a été modifié",
     "diese nachricht wurde bearbeitet", "questo messaggio è stato modificato", "dit bericht is bewerkt",
     "сообщение изменено", "данное сообщение изменено", "bu mesaj düzenlendi", "pesan ini diedit",
-)  # fmt: skip
+))  # fmt: skip
 _WAITING = (
     "waiting for this message", "aguardando mensagem", "esperando el mensaje", "en attente de ce message",
-    "warten auf diese nachricht", "in attesa di questo messaggio", "null",
+    "warten auf diese nachricht", "in attesa di questo messaggio",
 )  # fmt: skip
 # Between these two ends of the line, in every language: "end-to-end".
 _ENCRYPTED = re.compile(
@@ -96,6 +96,8 @@ _ATTACHED_IOS = re.compile(rf"<[^<>:]{{2,30}}:\s?{_FILE}>", re.I)
 _ATTACHED_ANDROID = re.compile(rf"^{_FILE} \([^()\n]{{3,40}}\)$", re.I | re.M)
 # <Media omitted>, <Mídia oculta>, <メディアなし>: words of at least two parts, or in a script that has no spaces.
 _HIDDEN = re.compile(r"^<(?=[^<>\n]*(?:\s|[^\x00-\u024f]))[^<>\n]{3,60}>", re.M)
+_OMITTED_WHOLE = frozenset(_OMITTED)
+_ENDS = tuple(f" {phrase}" for phrase in _OMITTED)
 _MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069]")
 _EDIT_MARK = re.compile(r"\s*<([^<>\n]{5,60})>$")
 _NOT_LETTERS = re.compile(r"[\s.…!]+$")
@@ -121,34 +123,33 @@ def said(text: str, *, marked: bool) -> tuple[str, str]:
         return "", "poll"
     if _PLACE.fullmatch(text):
         return "", "place on a map"
-    if len(text) > 40 and _ENCRYPTED.search(text) and ("WhatsApp" in text or marked):
+    if len(text) > 40 and (marked or "WhatsApp" in text) and _ENCRYPTED.search(text):
         return "", SYSTEM
     caption, media = _without_media(text)
     if media:
         return ("", MEDIA) if not caption or (marked and _is_file(caption)) else (caption, "")
     if marked:
         return "", SYSTEM
-    if _is(text, _WAITING) or any(text.casefold().startswith(start) for start in _WAITING if start != "null"):
+    if text == "null" or text.casefold().startswith(_WAITING):
         return "", "message that never arrived"
     return text, "" if text else MEDIA
 
 
 def _without_media(text: str) -> tuple[str, bool]:
     """``text`` without the placeholder of what was sent with it, and whether there was one."""
-    if _is(text, _OMITTED):
+    if _is(text, _OMITTED_WHOLE):
         return "", True
-    for pattern in (_ATTACHED_IOS, _ATTACHED_ANDROID, _HIDDEN):
+    for pattern in (_ATTACHED_IOS, _ATTACHED_ANDROID, _HIDDEN) if "<" in text or "(" in text else ():
         rest, found = pattern.subn("", text, count=1)
         if found:
             return rest.strip(), True
     first, _, rest = text.partition("\n")
-    if rest and _is(first, _OMITTED):
+    if rest and _is(first, _OMITTED_WHOLE):
         return rest.strip(), True
-    lowered = text.casefold()
-    for phrase in _OMITTED:
-        # "contract.pdf • 3 pages document omitted"; a person who writes "image omitted" at a sentence's end is rare.
-        if lowered.endswith(f" {phrase}") and ("•" in text or _is_file(text[: -len(phrase)].strip())):
-            return "", True
+    # "contract.pdf • 3 pages document omitted"; without a file's name it is a person who writes so.
+    if "." in text and text.casefold().endswith(_ENDS):
+        named = next(text[: -len(end)] for end in _ENDS if text.casefold().endswith(end))
+        return ("", True) if _is_file(named.strip()) else (text, False)
     return text, False
 
 
@@ -156,5 +157,5 @@ def _is_file(text: str) -> bool:
     return "•" in text or re.fullmatch(_FILE, text, re.I) is not None
 
 
-def _is(text: str, phrases: tuple[str, ...]) -> bool:
-    return _NOT_LETTERS.sub("", text).casefold() in phrases
+def _is(text: str, phrases: frozenset[str]) -> bool:
+    return len(text) < 80 and _NOT_LETTERS.sub("", text).casefold() in phrases
