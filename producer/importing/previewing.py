@@ -14,8 +14,9 @@ from typing import Any
 from producer.contract import WriteRequest
 from producer.importing.rows import Notes, Row, Skipped
 
-# What one message costs beside its own text, in tokens: the instructions and the schema of the extraction call, known
-# facts about those it names, and the reply. Measured on conversations of this project; an estimate, not a bill.
+# What one message costs beside its own text, in tokens, reckoned from the lengths of the prompts: instructions (1,300)
+# and schema (500) of the extraction, what is known of those it names (400), every second time a reconciliation (400);
+# and the replies. An estimate, not a bill.
 CALL_TOKENS = 2_600
 REPLY_TOKENS = 350
 

@@ -30,6 +30,8 @@ def recognises(head: Head) -> bool:
     if shape is None or shape.top != "{":
         return False
     one = shape.has("", "messages", "type", "id") and not shape.any_of("", "guild", "mapping")
+    if "messages.*" in shape.keys and not shape.any_of("messages.*", "date", "date_unixtime"):
+        return False
     one = one or shape.has("messages.*", "type", "text", "date_unixtime")
     return one or shape.has("chats", "list") or shape.has("left_chats", "list")
 

@@ -93,9 +93,22 @@ _FILE = (
 )
 # iOS: <attached: 0001-PHOTO.jpg>; Android: IMG-0001.jpg (file attached); each in the phone's language.
 _ATTACHED_IOS = re.compile(rf"<[^<>:]{{2,30}}:\s?{_FILE}>", re.I)
-_ATTACHED_ANDROID = re.compile(rf"^{_FILE} \([^()\n]{{3,40}}\)$", re.I | re.M)
-# <Media omitted>, <Mídia oculta>, <メディアなし>: words of at least two parts, or in a script that has no spaces.
-_HIDDEN = re.compile(r"^<(?=[^<>\n]*(?:\s|[^\x00-\u024f]))[^<>\n]{3,60}>", re.M)
+# A file by its own name needs the phrase; one that the app named is known without it, in any language.
+_ATTACHED_ANDROID = re.compile(
+    rf"^(?:{_FILE} \((?:file attached|arquivo anexado|ficheiro anexado|archivo adjunto|fichier joint|datei angehängt|"
+    r"file allegato|bestand bijgevoegd|файл добавлен|файл прикреплен|plik dołączony|dosya ekli|file terlampir|"
+    r"bifogad fil|vedlagt fil|vedhæftet fil|liitetty tiedosto|"
+    r"添付ファイル|ファイル添付|文件附件|附件|檔案附件|파일 첨부됨|"
+    r"ملف مرفق|الملف مرفق|קובץ מצורף)\)"
+    r"|(?:IMG|VID|PTT|AUD|STK|DOC)-\d{8}-WA\d{4}\.\w{2,5}(?: \([^()\n]{3,40}\))?)$",
+    re.I | re.M,
+)
+# <Media omitted>, <Mídia oculta>, <メディアなし>. Only with such a word: people write in angle brackets, too.
+_HIDDEN = re.compile(
+    r"^<(?=[^<>\n]*(?:m[eéí]di|multimedia|arquivo|archivo|файл|медиа|メディア|媒[体體]|미디어|وسائط|מדיה|plik|dosya|omitted))"
+    r"[^<>\n]{3,60}>(?=\n|$)",
+    re.I,
+)
 _OMITTED_WHOLE = frozenset(_OMITTED)
 _ENDS = tuple(f" {phrase}" for phrase in _OMITTED)
 _MARKS = re.compile("[\u200e\u202a-\u202e\u2066-\u2069]")

@@ -114,6 +114,18 @@ def test_placeholders_are_no_messages(tmp_path: Path, words: str) -> None:
     assert said(messages(chat)) == [("R", "real <3")]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "<3", "<sigh deeply>", "see report.pdf (the final one)", "see https://x.y/a.pdf",
+        "Meeting: 10:00 - Bob: bring it", "I sent the poll: yes", "is the image omitted?",
+        "I deleted this message was my mistake",
+    ],
+)  # fmt: skip
+def test_what_people_write_is_not_taken_for_a_placeholder(tmp_path: Path, words: str) -> None:
+    assert said(messages(written(tmp_path, "c.txt", f"25/04/24 10:00 - R: {words}\n"))) == [("R", words)]
+
+
 def test_a_line_that_is_no_utf8_is_told_with_its_number(tmp_path: Path) -> None:
     raw = b"25/04/24 10:00 - R: fine\n25/04/24 10:01 - R: caf\xe9\n25/04/24 10:02 - R: more\nol\xe9\nend\n"
     found = list(read(written(tmp_path, "c.txt", raw), agent_id="a"))
