@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from producer.contract import RequestError
@@ -160,6 +160,7 @@ _JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(items=st.lists(_JSON, max_size=6), indent=st.sampled_from([None, 1]), block=st.integers(1, 7))
 def test_json_read_bit_by_bit_is_the_same_as_at_once(items: list[Any], indent: int | None, block: int) -> None:
     import contextlib

@@ -35,13 +35,17 @@ def test_a_preview_counts_and_hands_nothing_in(tmp_path: Path, monkeypatch: pyte
     assert len(seen["warnings"]) == 1
 
 
-def test_the_price_follows_the_list_of_the_model_and_people_alone_cost(tmp_path: Path) -> None:
+def test_the_price_follows_the_list_of_the_model_and_people_alone_cost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = (json.dumps(row("I moved to Leeds")), json.dumps(row("ok", role="assistant")))
     file = written(tmp_path, "h.jsonl", "\n".join(lines))
     seen = preview(file, model="gpt-4o-mini")
     assert seen["calls"] == 1
     assert 0.0001 < seen["cost_usd"] < 0.01
     assert preview(file, model="no-such-model")["cost_usd"] is None
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # a base install
+    assert preview(file, model="gpt-4o-mini")["cost_usd"] is None
 
 
 def test_nearly_all_messages_at_one_time_are_suspicious_and_so_are_the_future_and_1970(tmp_path: Path) -> None:
