@@ -44,7 +44,7 @@ def test_the_price_follows_the_list_of_the_model_and_people_alone_cost(
     assert seen["calls"] == 1
     assert 0.0001 < seen["cost_usd"] < 0.01
     assert preview(file, model="no-such-model")["cost_usd"] is None
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)  # a base install
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)  # a base install
     assert preview(file, model="gpt-4o-mini")["cost_usd"] is None
 
 
