@@ -49,10 +49,11 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO mandua_wo
 REVOKE UPDATE, DELETE ON memory_events FROM mandua_worker;
 
 -- The ledger without requests (which quote recent messages), plans and results.
-GRANT SELECT (id, event_id, agent_id, seq, lane, kind, state, stage, starts, failures, waits, attempts, fallback,
+GRANT SELECT (id, event_id, agent_id, seq, lane, kind, job, state, stage, starts, failures, waits, attempts, fallback,
               ready_at, status, cause, error_code, usage, timings, created_at, finished_at)
   ON runs TO mandua_operator;
-GRANT SELECT ON agent_seq, agent_turns, workers, model_health, spending, failed_records, ledger_marks, run_totals
+GRANT SELECT ON agent_seq, agent_turns, workers, model_health, spending, failed_records, ledger_marks, run_totals,
+  maintenance_runs
   TO mandua_operator;
 
 -- The migration's own table: workers and `mandua doctor` look at the revision.

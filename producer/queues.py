@@ -23,13 +23,15 @@ class Lane(IntEnum):
 
 
 class Stage(StrEnum):
-    """The stages of a message. ``record`` makes the event; the other four make a run."""
+    """The stages of a message. ``record`` makes the event; four more make a run. A job's run has one of its own, gone
+    through once a step."""
 
     RECORD = "record"
     EXTRACT = "extract"
     RESOLVE = "resolve"
     RECONCILE = "reconcile"
     UPSERT = "upsert"
+    JOB = "job"
 
 
 RUN_STAGES = (Stage.EXTRACT, Stage.RESOLVE, Stage.RECONCILE, Stage.UPSERT)
@@ -58,6 +60,8 @@ class TaskName(StrEnum):
     DRY_RUN = "mandua.dry_run"
     SWEEP = "mandua.sweep"
     CLEAN_UP = "mandua.clean_up"
+    PLAN_JOBS = "mandua.plan_jobs"
+    JOB_STEP = "mandua.job_step"
 
 
 STAGE_TASKS = {
@@ -65,6 +69,7 @@ STAGE_TASKS = {
     Stage.RESOLVE: TaskName.RESOLVE,
     Stage.RECONCILE: TaskName.RECONCILE,
     Stage.UPSERT: TaskName.UPSERT,
+    Stage.JOB: TaskName.JOB_STEP,
 }
 
 STAGE_QUEUE = {Lane.LIVE: QueueName.LIVE, Lane.BULK: QueueName.BULK, Lane.JOB: QueueName.MAINTENANCE}

@@ -54,6 +54,7 @@ app.conf.update(
         TaskName.SWEEP: {"queue": QueueName.TURNS},
         TaskName.DRY_RUN: {"queue": QueueName.LIVE},
         TaskName.CLEAN_UP: {"queue": QueueName.MAINTENANCE},
+        TaskName.PLAN_JOBS: {"queue": QueueName.MAINTENANCE},
     },
     broker_transport_options={
         # Above time limit and countdown together: shorter, Redis delivers a running task a second time.
@@ -98,6 +99,11 @@ app.conf.update(
             "task": TaskName.CLEAN_UP.value,
             "schedule": CLEAN_UP_SECONDS,
             "options": {"expires": CLEAN_UP_SECONDS, "queue": QueueName.MAINTENANCE.value},
+        },
+        "plan_jobs": {
+            "task": TaskName.PLAN_JOBS.value,
+            "schedule": settings().job_plan_sec,
+            "options": {"expires": settings().job_plan_sec, "queue": QueueName.MAINTENANCE.value},
         },
     },
     enable_utc=True,

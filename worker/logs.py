@@ -56,7 +56,7 @@ def set_up(level: str = "INFO") -> None:
 
 
 @contextmanager
-def stage(run_id: UUID, event_id: UUID, agent_id: str, name: str) -> Iterator[Callable[[T], T]]:
+def stage(run_id: UUID, event_id: UUID | None, agent_id: str, name: str) -> Iterator[Callable[[T], T]]:
     """The life of a stage as two lines: ``stage_started``, and how it ended, with milliseconds.
 
     The block hands its outcome through the function it is given: ``stage_done`` (Moved, Applied), ``stage_waiting`` and
@@ -65,7 +65,9 @@ def stage(run_id: UUID, event_id: UUID, agent_id: str, name: str) -> Iterator[Ca
     """
     begun = time.perf_counter()
     # Not "event": under that name structlog keeps the line's own words, and an id bound to it would never show.
-    ids = {"run": str(run_id), "event_id": str(event_id), "agent": agent_id, "stage": name}
+    ids = {"run": str(run_id), "agent": agent_id, "stage": name}
+    if event_id is not None:
+        ids["event_id"] = str(event_id)
     with structlog.contextvars.bound_contextvars(**ids):
         log.info("stage_started")
 

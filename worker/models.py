@@ -68,7 +68,10 @@ class MemoryEntity(Base):
     profile_source: Mapped[str | None]
     profile_refreshed_at: Mapped[datetime | None]
     facts_changed_at: Mapped[datetime]
+    facts_deduped_at: Mapped[datetime | None]
     summary_text: Mapped[str | None]
+    summary_refreshed_at: Mapped[datetime | None]
+    scored_at: Mapped[datetime | None]
     importance: Mapped[float]
     embedding: Mapped[Any | None] = mapped_column(Vector)
     merged_into: Mapped[str | None]
@@ -120,6 +123,10 @@ class MemoryFact(Base):
     user_correction_count: Mapped[int]
     supersedes_fact_id: Mapped[UUID | None]
     merged_into: Mapped[UUID | None]
+    salience: Mapped[float | None]
+    stale_at: Mapped[datetime | None]
+    retrievals: Mapped[int]
+    last_retrieved_at: Mapped[datetime | None]
 
 
 class MemoryFactEntityLink(Base):

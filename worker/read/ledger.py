@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from producer.queues import RUN_STAGES, Lane
+from producer.queues import RUN_STAGES, Lane, Stage
 from worker.read.rows import Reader, Row, fetch
 from worker.read.totals import totals
 from worker.turns.life import LIVING, periods
@@ -29,10 +29,11 @@ SELECT l.lane, r.agent_id, r.stage, r.cause, extract(epoch FROM mandua_now() - r
      WHERE o.finished_at IS NULL AND o.lane = l.lane ORDER BY o.created_at LIMIT 1) r
 """
 
-# A failure stands until its event gets a later run. Both by index: runs_failed, runs_event.
+# A failure stands until its event gets a later run, or its job. By index: runs_failed, runs_event, runs_job.
 STANDS = """
 r.status = 'failed' AND NOT EXISTS (
   SELECT 1 FROM runs n WHERE n.event_id = r.event_id AND (n.created_at, n.seq) > (r.created_at, r.seq))
+AND NOT EXISTS (SELECT 1 FROM runs n WHERE n.agent_id = r.agent_id AND n.job = r.job AND n.seq > r.seq)
 """
 FAILED = f"SELECT r.stage, r.cause, count(*) AS many FROM runs r WHERE {STANDS} GROUP BY 1, 2"  # noqa: S608
 
@@ -108,18 +109,19 @@ class Choice:
 def ledger(reader: Reader) -> dict[str, Any]:
     """Counts of runs.
 
-    ``by_status``: accepted and running now; ok, degraded and empty since ever; failed: those that stand. ``by_stage``
-    and ``by_lane`` are of unfinished runs, ``waiting`` of those that were given back, by cause. ``failed``: stage,
-    cause, count. ``lag_sec``: by lane, the age of the oldest unfinished run in seconds, 0 where there is none;
-    ``oldest``: that run's agent_id, lane, stage, cause, waited_sec (None when nothing waits), and
+    ``by_status``: messages, accepted and running now; ok, degraded and empty since ever; failed: those that stand, jobs
+    too. ``by_stage`` and ``by_lane`` are of unfinished runs, ``waiting`` of those that were given back, by cause.
+    ``failed``: stage, cause, count. ``lag_sec``: by lane, the age of the oldest unfinished run in seconds, 0 where
+    there is none; ``oldest``: that run's agent_id, lane, stage, cause, waited_sec (None when nothing waits), and
     ``oldest_waiting_sec`` its age. ``today``: see ``spent_today``.
     """
     status = dict.fromkeys(("accepted", "running", "ok", "degraded", "empty", "failed"), 0)
-    stage = dict.fromkeys((found.value for found in RUN_STAGES), 0)
+    stage = dict.fromkeys((found.value for found in (*RUN_STAGES, Stage.JOB)), 0)
     lane = dict.fromkeys((found.name.lower() for found in Lane), 0)
     waiting: dict[str, int] = {}
     for row in fetch(reader, UNFINISHED, {}):
-        status[row["state"]] += row["many"]
+        if row["stage"] != Stage.JOB:
+            status[row["state"]] += row["many"]
         stage[row["stage"]] += row["many"]
         lane[Lane(row["lane"]).name.lower()] += row["many"]
         if row["waits_for"] is not None:

@@ -12,9 +12,9 @@ from worker.read.rows import Reader, fetch
 BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _BUCKETS = f"ARRAY[{', '.join(str(bound) for bound in BUCKETS)}]::double precision[]"
 
-# metric, label, detail: runs (status; stage of a failure), parked (stage; cause), stage_seconds (stage; number of the
-# bucket, 0 being the lowest), stage_seconds_sum (stage), tokens and tokens_wasted (input, output), cost_usd,
-# embedding_calls, and llm_calls (task), waits (cause), repairs (kind), rejects (reason).
+# metric, label, detail: runs of messages (status; stage of a failure), parked (stage; cause), stage_seconds (stage;
+# number of the bucket, 0 being the lowest), stage_seconds_sum (stage), tokens and tokens_wasted (input, output),
+# cost_usd, embedding_calls, and llm_calls (task), waits (cause), repairs (kind), rejects (reason).
 # Bounded by runs_finished: it reads the runs that finished between the two bounds and nothing else.
 SUMS = f"""
 WITH done AS MATERIALIZED (
@@ -41,7 +41,7 @@ WITH done AS MATERIALIZED (
 )
 SELECT day, 'runs' AS metric, status AS label, CASE WHEN status = 'failed' THEN stage ELSE '' END AS detail,
        CAST(count(*) AS double precision) AS value
-  FROM done GROUP BY 1, 3, 4
+  FROM done WHERE stage <> 'job' GROUP BY 1, 3, 4
 UNION ALL
 SELECT day, 'parked', stage, cause, count(*) FROM done WHERE status = 'failed' GROUP BY 1, 3, 4
 UNION ALL

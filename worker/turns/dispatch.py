@@ -116,7 +116,8 @@ def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
     if taken is None:
         return Dispatched(agent_id, ahead=ahead)
     head, fence = taken
-    stages = RUN_STAGES[RUN_STAGES.index(Stage(head.stage)) :]
+    stage = Stage(head.stage)
+    stages = (stage,) if stage is Stage.JOB else RUN_STAGES[RUN_STAGES.index(stage) :]
     return Dispatched(agent_id, head.id, fence, Lane(head.lane), stages, ahead)
 
 

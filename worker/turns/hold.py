@@ -77,7 +77,7 @@ class Start:
 
 _RUN_COLUMNS = """
   run.starts, run.failures, run.waits, run.fallback, run.request, run.usage, run.timings, run.lane, run.created_at,
-  e.id AS event_id, e.agent_id, e.message, e.speaker_name, e.role, e.source, e.session_id, e.occurred_at,
+  e.id AS event_id, run.agent_id, run.job, e.message, e.speaker_name, e.role, e.source, e.session_id, e.occurred_at,
   e.offset_minutes, p.extraction, p.resolution, p.reconciliation, p.vector_texts, p.vectors, p.replies, p.sent,
   p.memory_version, mandua_now() AS begun_at, coalesce(s.input_tokens + s.output_tokens, 0) AS spent_tokens,
   coalesce(s.cost_usd, 0) AS spent_usd
@@ -98,7 +98,7 @@ WITH turn AS (
   UPDATE runs r SET starts = r.starts + 1, attempts = r.attempts + 1 FROM turn WHERE r.id = :run RETURNING r.*
 )
 SELECT {_RUN_COLUMNS}, turn.version
-  FROM run CROSS JOIN turn JOIN memory_events e ON e.id = run.event_id LEFT JOIN run_plans p ON p.run_id = run.id
+  FROM run CROSS JOIN turn LEFT JOIN memory_events e ON e.id = run.event_id LEFT JOIN run_plans p ON p.run_id = run.id
   {_SPENT_TODAY}
 """  # noqa: S608
 
@@ -250,6 +250,17 @@ UPDATE runs SET state = 'done', status = :status, finished_at = mandua_now(), st
  WHERE id = :run AND finished_at IS NULL RETURNING 1
 """  # noqa: S608
 
+
+# Invariant: a step of a job is applied and its run is back in its place in one commit. Replies kept for it go, so that
+# the next step starts clean.
+STEP_RUN = f"""
+WITH spent AS ({_SPEND.format(once="(SELECT 1) AS once")}), gone AS (DELETE FROM run_plans WHERE run_id = :run)
+UPDATE runs SET state = 'accepted', starts = 0, failures = 0, waits = 0, ready_at = NULL, cause = NULL,
+       error_code = NULL, fallback = NULL, usage = CAST(:usage AS jsonb), timings = timings || CAST(:timings AS jsonb),
+       request = CAST(:request AS jsonb)
+ WHERE id = :run AND finished_at IS NULL RETURNING 1
+"""  # noqa: S608
+
 _PLAN_COLUMN = {Stage.EXTRACT: "extraction", Stage.RESOLVE: "resolution", Stage.RECONCILE: "reconciliation"}
 
 
@@ -355,6 +366,20 @@ def finish(
          "timings": json.dumps(timings), **bill.parameters()},
     )
     if finished.one_or_none() is None:
+        raise LostHold
+
+
+def step(connection: Connection, hold: Hold, *, request: str, bill: Bill, timings: Mapping[str, float]) -> None:
+    """Put a job's run back in its place, in the transaction that applied one step of it. Raises LostHold: roll back.
+
+    ``request`` (JSON) is what the next step starts from.
+    """
+    stepped = connection.execute(
+        text(STEP_RUN),
+        {"run": hold.run_id, "agent": hold.agent_id, "request": request, "timings": json.dumps(timings),
+         **bill.parameters()},
+    )  # fmt: skip
+    if stepped.one_or_none() is None:
         raise LostHold
 
 

@@ -63,6 +63,6 @@ class TurnLedger:
 
     def store(self, key: str, completion: Completion, usage: CallUsage, lost: int) -> None:
         """See ReplyLedger. A stage's only reply is stored with its plan instead, a statement less."""
-        if usage.calls > 1 or self._hold.stage is Stage.EXTRACT:
+        if usage.calls > 1 or self._hold.stage in (Stage.EXTRACT, Stage.JOB):
             kept = {"text": completion.text, "usage": asdict(completion.usage), "lost": lost}
             holding.keep_reply(self._hold, key, json.dumps(kept, ensure_ascii=False))

@@ -29,7 +29,7 @@ from worker.llm.provider import Cause, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
 from worker.turns import hold as holding
-from worker.turns import limits
+from worker.turns import job_steps, limits
 from worker.turns.hold import Bill, LostHold, Start
 from worker.turns.life import at_work
 from worker.turns.replies import TurnLedger
@@ -126,7 +126,7 @@ def _begun(start: Start, *, alone: bool) -> Outcome:
         # Given back as it was, deaths and all: the process of its own begins it anew.
         return _hand_over(start)
     stage = start.hold.stage
-    if not _plans_of(start.row).reach(stage):
+    if stage is not Stage.JOB and not _plans_of(start.row).reach(stage):
         holding.rewind(start.hold)
         return Waiting(start.hold.agent_id, REPLANNED, REPLANNED, 0.0)
     ledger = TurnLedger(start.hold, start.row.sent or {}, start.row.replies or {})
@@ -158,6 +158,8 @@ def _work(start: Start, usage: CallUsage, ledger: TurnLedger) -> Outcome:
         try:
             if start.hold.stage is Stage.UPSERT:
                 return _apply(start, message_of(start.row), _plans_of(start.row), usage, {})
+            if start.hold.stage is Stage.JOB:
+                return _job_step(start, usage, ledger, fallback)
             return _plan(start, usage, ledger, fallback)
         except LostHold:
             raise
@@ -223,22 +225,12 @@ def _where(error: Exception) -> str:
 def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | None) -> Outcome:
     stage, row = start.hold.stage, start.row
     message = message_of(row)
-    calls = Calls(
-        language_model(),
-        embedding_model(),
-        timeout=message.config.extraction_timeout_sec,
-        ledger=ledger,
-        vectors=VectorCache.load(row.vector_texts or [], row.vectors or b""),
-        usage=usage,
-    )
+    calls = _calls(start, usage, ledger, message.config.extraction_timeout_sec)
     begun = time.perf_counter()
     asked = dict(usage.by_task)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
-    for model in {model_of(language_model(), task) for task, n in usage.by_task.items() if n > asked.get(task, 0)}:
-        _note_answer(model, news=model in ledger.cooled)
-    usage.waste(sum(ledger.lost.values()))  # nothing asks for these again
-    ledger.lost.clear()
+    _note_calls(usage, ledger, asked)
     plan = {Stage.EXTRACT: plans.extraction, Stage.RESOLVE: plans.resolution, Stage.RECONCILE: plans.reconciliation}
     made = plan[stage]
     if made is None:
@@ -252,6 +244,32 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
         bill=_bill(start, usage), timings=timings, memory_version=int(row.version),
     )  # fmt: skip
     return Moved(start.hold.agent_id)
+
+
+def _job_step(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | None) -> Outcome:
+    """Plan one step of a job, out at a model if need be, and apply it: one commit with the turn's release."""
+    config = settings().memory_config()
+    calls = _calls(start, usage, ledger, config.extraction_timeout_sec)
+    begun, asked = time.perf_counter(), dict(usage.by_task)
+    step = job_steps.plan(start, read_session, calls, config, fallback=fallback)
+    _note_calls(usage, ledger, asked)
+    before = float(start.row.timings.get(Stage.JOB.value, 0.0))
+    timings = {Stage.JOB.value: round(before + (time.perf_counter() - begun) * 1000, 3)}
+    job_steps.apply(start, step, usage, _bill(start, usage), timings)
+    return Applied(start.hold.agent_id, "ok")
+
+
+def _calls(start: Start, usage: CallUsage, ledger: TurnLedger, timeout: float) -> Calls:
+    vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
+    return Calls(language_model(), embedding_model(), timeout=timeout, ledger=ledger, vectors=vectors, usage=usage)
+
+
+def _note_calls(usage: CallUsage, ledger: TurnLedger, asked: dict[str, int]) -> None:
+    """Note which models answered since ``asked`` (calls by task) was taken, and what was paid for nothing."""
+    for model in {model_of(language_model(), task) for task, n in usage.by_task.items() if n > asked.get(task, 0)}:
+        _note_answer(model, news=model in ledger.cooled)
+    usage.waste(sum(ledger.lost.values()))  # nothing asks for these again
+    ledger.lost.clear()
 
 
 def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timings: dict[str, float]) -> Outcome:
@@ -293,6 +311,8 @@ def _give_back(
 def _park(start: Start, usage: CallUsage, cause: str, code: str) -> Outcome:
     with _tolerating_a_lost_database():
         holding.park(start.hold, cause=cause, error_code=code, bill=_bill(start, usage))
+        if start.hold.stage is Stage.JOB:
+            job_steps.note_failure(start, usage, cause)
     return Parked(start.hold.agent_id, cause, code)
 
 

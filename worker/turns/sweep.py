@@ -41,7 +41,8 @@ DELETE FROM runs WHERE id IN (
    WHERE r.finished_at < mandua_now() - make_interval(secs => CAST(:keep_sec AS double precision))
      AND r.finished_at <= (SELECT at FROM ledger_marks WHERE name = 'folded')
      AND (r.status <> 'failed'
-          OR EXISTS (SELECT 1 FROM runs n WHERE n.event_id = r.event_id AND n.state = 'done' AND n.seq > r.seq))
+          OR EXISTS (SELECT 1 FROM runs n WHERE n.event_id = r.event_id AND n.state = 'done' AND n.seq > r.seq)
+          OR EXISTS (SELECT 1 FROM runs n WHERE n.agent_id = r.agent_id AND n.job = r.job AND n.seq > r.seq))
    ORDER BY r.finished_at LIMIT :many FOR UPDATE SKIP LOCKED)
 """
 RUNS_A_BATCH, BATCHES = 1_000, 20

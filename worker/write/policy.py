@@ -20,7 +20,8 @@ COUNTED_WAITS = 8
 
 _TRANSIENT = frozenset({Cause.RATE_LIMITED, Cause.PROVIDER_ERROR, Cause.MODEL_UNAVAILABLE, DATABASE})
 _TRIES = {Cause.TIMEOUT: 3, Cause.BAD_REPLY: 2}
-_FALLS_BACK = frozenset({Stage.RESOLVE, Stage.RECONCILE})
+# A job that gets no answer about one item does for it what it can without, so that it comes to the next.
+_FALLS_BACK = frozenset({Stage.RESOLVE, Stage.RECONCILE, Stage.JOB})
 
 
 class Action(StrEnum):

@@ -63,7 +63,7 @@ def test_runs_by_status_stage_and_lane(database: Engine, database_url: str) -> N
         found = ledger(connection)
         assert [row["state"] for row in runs_of(connection, [done, waiting])] == ["done", "accepted"]
     assert found["by_status"] == {"accepted": 1, "running": 1, "ok": 0, "degraded": 1, "empty": 0, "failed": 1}
-    assert found["by_stage"] == {"extract": 1, "resolve": 0, "reconcile": 1, "upsert": 0}
+    assert found["by_stage"] == {"extract": 1, "resolve": 0, "reconcile": 1, "upsert": 0, "job": 0}
     assert found["by_lane"] == {"live": 2, "bulk": 0, "job": 0}
     assert found["failed"] == [{"stage": "extract", "cause": "refused", "count": 1}]
     assert 89 <= found["oldest_waiting_sec"] <= 120
