@@ -90,6 +90,20 @@ def test_a_dry_run_stores_nothing(mandua: Mandua) -> None:
     assert mandua.run("entities", "--agent", "dry", "--json").json == {"entities": []}
 
 
+def test_a_verbose_dry_run_shows_the_prompt_and_its_tokens_by_part(mandua: Mandua) -> None:
+    for said in ("Ana lives in Olinda.", "Caio works at Vertix.", "I live in Recife."):
+        mandua.run(*write(mandua, "prompts", "--wait", said))
+    told = mandua.run(*write(mandua, "prompts", "--dry-run", "--verbose", "Ana met Caio at Vertix."))
+    assert told.code == 0
+    counted = next(line for line in told.out.splitlines() if line.startswith("prompt of informed_extraction, about "))
+    assert all(f"{part} " in counted for part in ("system", "message", "recent_messages", "known", "rest"))
+    _, _, user = told.out.partition("--- user\n")
+    sent, _ = json.JSONDecoder().raw_decode(user)
+    assert {"Ana", "Caio", "Vertix"} <= {item["name"] for item in sent["known"]}
+    assert "You read one chat message" in told.out
+    assert "You read one chat message" not in mandua.run(*write(mandua, "prompts", "--dry-run", "I sing.")).out
+
+
 def test_a_message_over_the_limit_is_one_clear_line_and_stores_nothing(mandua: Mandua) -> None:
     """From standard input: a single argument cannot be that long on Linux. Other bad input: tests/unit/cli."""
     ended = mandua.run(*write(mandua, "bad", "-"), text="x" * 200_001)

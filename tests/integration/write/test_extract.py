@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -166,10 +166,17 @@ def test_blind_relations_and_facts_are_held_at_the_same_time(stage: Any, scripte
     scripted.on("fact_extraction", {"facts": clara_reply()["facts"]})
     scripted.on("relation_extraction", {"relations": clara_reply()["relations"]})
     scripted.on("emotion", {"emotion": {"primary": "joy", "intensity": 0.5, "energy_level": "high"}})
-    scripted.latency = 0.3
-    begun = time.perf_counter()
-    plan, read, _ = stage(CLARA, fallback="timeout")
-    assert time.perf_counter() - begun < 0.3 * 3.6  # scan, then three at once, then one batch of embeddings
+    with (
+        ThreadPoolExecutor(1) as pool,
+        scripted.hold("fact_extraction") as facts,
+        scripted.hold("relation_extraction") as relations,
+    ):
+        reading = pool.submit(stage, CLARA, fallback="timeout")
+        facts.wait_arrived()
+        relations.wait_arrived()  # while the facts are held
+        facts.release()
+        relations.release()
+        plan, read, _ = reading.result()
     assert (plan.mode, len(plan.facts), len(plan.relations), plan.emotion.primary) == ("blind", 3, 3, "joy")
     assert read.sent == []
     assert scripted.count() == 4

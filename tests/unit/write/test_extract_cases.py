@@ -204,7 +204,8 @@ def test_paraphrase_and_inference_are_no_inventions(said: str, true: str) -> Non
 def test_a_translation_is_known_by_its_vector(cosine: float, confidence: float) -> None:
     said, text = "我每天早上喝豆浆。", "Bruna drinks soy milk every morning"
     vectors = Embeddings({said: [1.0], text: [cosine, (1 - cosine**2) ** 0.5]})
-    assert [item.confidence for item in run(said, reply([fact("Bruna", text)]), embeddings=vectors).facts] == [confidence]
+    plan = run(said, reply([fact("Bruna", text)]), embeddings=vectors)
+    assert [item.confidence for item in plan.facts] == [confidence]
 
 
 @pytest.mark.parametrize(
