@@ -258,7 +258,7 @@ def _symbols_only(text: str) -> str:
         for char in unicodedata.normalize("NFKC", text)
         if char_class(char) not in ("invisible", "mark")
     )
-    return " ".join("".join(kept).split())
+    return " ".join("".join(kept).casefold().split())  # a lone service mark becomes two letters
 
 
 def _shortened(text: str, limit: int) -> str:

@@ -24,6 +24,7 @@ TEXT = st.text(
 @given(TEXT)
 @example("北+ 南")
 @example("a--5 +#")
+@example("℠")
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
