@@ -28,7 +28,7 @@ _broker_databases = itertools.cycle(range(1, 15))
 
 # A developer's own settings must not leak into a test.
 for _name in [name for name in os.environ if name.startswith("MANDUA_") or name in ("DATABASE_URL", "OPENAI_API_KEY")]:
-    if _name not in ("MANDUA_TEST_AMQP_URL",):
+    if not _name.startswith("MANDUA_TEST_"):
         del os.environ[_name]
 
 
