@@ -23,10 +23,14 @@ class Step:
 
 
 class Job(Protocol):
-    """A background job. ``due`` is an SQL condition over ``a.agent_id``: whether anything is due for that agent."""
+    """A background job, known by its ``name``."""
 
     name: str
-    due: str
+
+    @property
+    def due(self) -> str:
+        """An SQL condition over ``a.agent_id``: whether anything is due for that agent."""
+        ...
 
     def plan(
         self,

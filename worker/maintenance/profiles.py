@@ -90,8 +90,8 @@ class ConsolidateEntityProfiles:
             if not due:
                 return None
             chosen = next((row for row in due if row.has_facts), None)
-            facts = [] if chosen is None else _facts(session, agent_id, chosen.key, config)
-            aliases = [] if chosen is None else _aliases(session, agent_id, chosen)
+            facts = [] if chosen is None else facts_of(session, agent_id, chosen.key, config)
+            aliases = [] if chosen is None else aliases_of(session, agent_id, chosen)
         without = [row for row in due if not row.has_facts]
         if chosen is None:
             return Step(lambda session: _store(session, agent_id, without, None, None, ""))
@@ -193,12 +193,14 @@ def _due(session: Session, agent_id: str, config: MemoryConfig, many: int = ENTI
     return list(session.execute(NEXT, parameters))
 
 
-def _facts(session: Session, agent_id: str, key: str, config: MemoryConfig) -> list[Mapping[str, Any]]:
+def facts_of(session: Session, agent_id: str, key: str, config: MemoryConfig) -> list[Mapping[str, Any]]:
+    """All active facts of an entity that are sure enough to be shown, in the order in which they became true."""
     parameters = {"agent_id": agent_id, "key": key, "min_confidence": config.min_confidence}
     return [dict(row) for row in session.execute(FACTS, parameters).mappings()]
 
 
-def _aliases(session: Session, agent_id: str, entity: Row[Any]) -> list[str]:
+def aliases_of(session: Session, agent_id: str, entity: Row[Any]) -> list[str]:
+    """Other names of an entity, ten at most."""
     parameters = {"agent_id": agent_id, "key": entity.key, "name": entity.name}
     return list(session.execute(ALIASES, parameters).scalars())
 

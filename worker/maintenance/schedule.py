@@ -5,11 +5,23 @@ Duplicates go before profiles, so that a profile is written once.
 
 from __future__ import annotations
 
+from worker.maintenance.duplicates import DedupFacts
 from worker.maintenance.job import Job
 from worker.maintenance.profiles import ConsolidateEntityProfiles
+from worker.maintenance.promotion import PromoteAttributes
+from worker.maintenance.scores import ScoreImportance
+from worker.maintenance.stale import MarkStale
+from worker.maintenance.summaries import RefreshSummaries
 from worker.settings import Settings
 
-JOBS: tuple[Job, ...] = (ConsolidateEntityProfiles(),)
+JOBS: tuple[Job, ...] = (
+    DedupFacts(),
+    PromoteAttributes(),
+    ScoreImportance(),
+    MarkStale(),
+    ConsolidateEntityProfiles(),
+    RefreshSummaries(),
+)
 
 # Job -> the setting that says how many seconds lie between two of its runs for one agent.
 INTERVALS = {

@@ -57,7 +57,8 @@ UPDATE memory_facts f
    SET valid_from = r.valid_from, valid_to = r.valid_to, invalidated_at = r.invalidated_at,
        supersedes_fact_id = r.supersedes, last_confirmed_at = r.last_confirmed_at, confirmations = r.confirmations,
        user_correction_count = r.corrections, event_date = r.event_date, event_date_precision = r.precision,
-       source_event_id = r.source_event_id
+       source_event_id = r.source_event_id,
+       stale_at = CASE WHEN r.confirmations <= f.confirmations THEN f.stale_at END  -- said again: alive again
   FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (
          id uuid, valid_from timestamptz, valid_to timestamptz, invalidated_at timestamptz, supersedes uuid,
          last_confirmed_at timestamptz, confirmations integer, corrections integer, event_date date, precision text,

@@ -1,0 +1,261 @@
+"""``dedup_facts``: near-duplicate active facts of one entity become one (behaviour: 11).
+
+Neighbours are found in SQL, among pairs of which one fact is new since the entity was last looked at. What their words
+forbid (polarity, numbers, dates, another value of the same attribute) is no duplicate; the rest is asked about, a group
+a step. The richest fact stays, as it is worded; the others are closed and point to it. What a model said are two is
+never asked about again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.orm import Session
+
+from producer.contract import MemoryConfig
+from worker.db import ReadSession
+from worker.llm.verdicts import parse_fact_merge
+from worker.maintenance.job import Step
+from worker.write.calls import Calls
+from worker.write.extraction.claims import stems
+from worker.write.fact_rows import as_rows
+from worker.write.names import fold
+from worker.write.polarity import same_claim_possible
+from worker.write.relationships import refresh_edges
+
+ENTITIES_A_STEP = 10
+FACTS_A_GROUP = 6
+
+_DUE = "e.merged_into IS NULL AND e.facts_changed_at > coalesce(e.facts_deduped_at, '-infinity')"
+
+NEXT = text(f"""
+SELECT e.canonical_key AS key, e.facts_changed_at AS seen, e.facts_deduped_at AS since
+  FROM memory_entities e WHERE e.agent_id = :agent_id AND {_DUE}
+ ORDER BY e.facts_changed_at, e.canonical_key LIMIT :many
+""")  # noqa: S608
+
+# Exact distances within one entity. A pair is looked at once: when the later one of it came in.
+PAIRS = text("""
+SELECT a.id AS one, b.id AS other, 1 - (a.embedding <=> b.embedding) AS similarity
+  FROM memory_facts a JOIN memory_facts b
+    ON b.agent_id = a.agent_id AND b.entity_key = a.entity_key AND b.valid_to IS NULL AND b.id <> a.id
+ WHERE a.agent_id = :agent_id AND a.entity_key = :key AND a.valid_to IS NULL
+   AND (CAST(:since AS timestamptz) IS NULL OR a.ingested_at > :since)
+   AND (b.ingested_at <= CAST(:since AS timestamptz) OR a.id < b.id)
+   AND (a.embedding <=> b.embedding) <= 1 - CAST(:threshold AS double precision)
+   AND NOT EXISTS (SELECT FROM memory_facts_distinct d
+                    WHERE d.fact_id = least(a.id, b.id) AND d.other_id = greatest(a.id, b.id))
+ ORDER BY similarity DESC, a.id, b.id LIMIT 500
+""")
+FACTS = text("""
+SELECT f.id, f.fact_text AS text, f.event_date, f.attribute_key, f.value, f.confidence, f.confirmations
+  FROM memory_facts f WHERE f.id = ANY (CAST(:ids AS uuid[]))
+""")
+
+LOCK = text("""
+SELECT f.id FROM memory_facts f WHERE f.id = ANY (CAST(:ids AS uuid[])) AND f.valid_to IS NULL ORDER BY f.id FOR UPDATE
+""")
+# Every message that said one of those that go has confirmed the one that stays, in its own words.
+MOVE_SAID = text("""
+WITH gone AS (
+  SELECT f.id, f.source_event_id, f.embedding, jsonb_build_object(
+           'text', f.fact_text, 'text_hash', encode(f.text_hash, 'hex'), 'confidence', f.confidence,
+           'importance', f.importance, 'attribute_key', f.attribute_key, 'value', f.value,
+           'source_context', f.source_context) AS wording
+    FROM memory_facts f WHERE f.id = ANY (CAST(:gone AS uuid[]))
+), said AS (
+  SELECT g.source_event_id AS event_id, e.occurred_at, g.wording, g.embedding
+    FROM gone g JOIN memory_events e ON e.id = g.source_event_id
+  UNION ALL
+  SELECT c.event_id, c.occurred_at, coalesce(c.wording, g.wording), coalesce(c.embedding, g.embedding)
+    FROM gone g JOIN memory_fact_confirmations c ON c.fact_id = g.id
+)
+INSERT INTO memory_fact_confirmations (fact_id, event_id, occurred_at, wording, embedding)
+SELECT DISTINCT ON (s.event_id) CAST(:kept AS uuid), s.event_id, s.occurred_at, s.wording, s.embedding
+  FROM said s JOIN memory_facts k ON k.id = :kept WHERE s.event_id <> k.source_event_id
+ ORDER BY s.event_id
+ON CONFLICT DO NOTHING
+""")
+DROP_SAID = text("DELETE FROM memory_fact_confirmations WHERE fact_id = ANY (CAST(:gone AS uuid[]))")
+
+# Invariant: the one that stays begins with the first of them (behind its own predecessor's end), and loses nothing that
+# another knew.
+KEEP = text("""
+WITH gone AS (SELECT * FROM memory_facts WHERE id = ANY (CAST(:gone AS uuid[]))), best AS (
+  SELECT min(valid_from) AS valid_from, max(confidence) AS confidence, max(importance) AS importance,
+         sum(user_correction_count) AS corrections, sum(retrievals) AS retrievals,
+         max(last_retrieved_at) AS last_retrieved_at FROM gone
+), dated AS (
+  SELECT event_date, event_date_precision FROM gone WHERE event_date IS NOT NULL ORDER BY confidence DESC, id LIMIT 1
+), told AS (
+  SELECT attribute_key, value FROM gone WHERE attribute_key IS NOT NULL ORDER BY confidence DESC, id LIMIT 1
+), said AS (
+  SELECT count(*) AS many, max(occurred_at) AS last FROM memory_fact_confirmations WHERE fact_id = :kept
+)
+UPDATE memory_facts k
+   SET valid_from = greatest(least(k.valid_from, b.valid_from),
+                             (SELECT p.valid_to FROM memory_facts p WHERE p.id = k.supersedes_fact_id)),
+       confidence = greatest(k.confidence, b.confidence), importance = greatest(k.importance, b.importance),
+       event_date = coalesce(k.event_date, d.event_date),
+       event_date_precision = coalesce(k.event_date_precision, d.event_date_precision),
+       attribute_key = coalesce(k.attribute_key, t.attribute_key),
+       value = CASE WHEN k.attribute_key IS NULL THEN coalesce(t.value, k.value) ELSE k.value END,
+       confirmations = s.many, last_confirmed_at = greatest(k.last_confirmed_at, s.last), stale_at = NULL,
+       user_correction_count = k.user_correction_count + b.corrections, retrievals = k.retrievals + b.retrievals,
+       last_retrieved_at = greatest(k.last_retrieved_at, b.last_retrieved_at)
+  FROM best b CROSS JOIN said s LEFT JOIN dated d ON true LEFT JOIN told t ON true
+ WHERE k.id = :kept
+""")
+# Its time in the world is in the one that stays, so it keeps none of its own: nobody finds the same thing twice.
+CLOSE = text("""
+UPDATE memory_facts SET valid_to = coalesce(valid_from, mandua_now()), invalidated_at = mandua_now(),
+       merged_into = :kept WHERE id = ANY (CAST(:gone AS uuid[]))
+""")
+MOVE_EVIDENCE = text("""
+WITH moved AS (
+  DELETE FROM memory_relationship_evidence WHERE fact_id = ANY (CAST(:gone AS uuid[])) RETURNING relationship_id
+)
+INSERT INTO memory_relationship_evidence (relationship_id, fact_id)
+SELECT DISTINCT relationship_id, CAST(:kept AS uuid) FROM moved ON CONFLICT DO NOTHING
+""")
+TOUCH = text("""
+UPDATE memory_entities SET facts_changed_at = mandua_now()
+ WHERE agent_id = :agent_id AND canonical_key = :key RETURNING facts_changed_at
+""")
+SEPARATE = text("""
+INSERT INTO memory_facts_distinct (fact_id, other_id)
+SELECT least(r.one, r.other), greatest(r.one, r.other)
+  FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (one uuid, other uuid)
+ON CONFLICT DO NOTHING
+""")
+# Invariant: an entity is done with if its facts are those that were looked at.
+DONE = text("""
+UPDATE memory_entities e SET facts_deduped_at = greatest(mandua_now(), r.seen)
+  FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS r (key text, seen timestamptz)
+ WHERE e.agent_id = :agent_id AND e.canonical_key = r.key AND e.facts_changed_at = r.seen
+""")
+
+
+class DedupFacts:
+    """See the module's docstring."""
+
+    name = "dedup_facts"
+    due = f"EXISTS (SELECT FROM memory_entities e WHERE e.agent_id = a.agent_id AND {_DUE})"
+
+    def plan(
+        self,
+        agent_id: str,
+        carried: Mapping[str, Any],  # noqa: ARG002
+        read: ReadSession,
+        calls: Calls,
+        config: MemoryConfig,
+        *,
+        fallback: str | None,
+    ) -> Step | None:
+        """One group; the entities before it that have none are done with."""
+        with read() as session:
+            due = list(session.execute(NEXT, {"agent_id": agent_id, "many": ENTITIES_A_STEP}))
+            if not due:
+                return None
+            clean: list[Row[Any]] = []
+            group: list[Row[Any]] = []
+            for entity in due:
+                group = _group(session, agent_id, entity, config)
+                if group:
+                    break
+                clean.append(entity)
+        if not group:
+            return Step(lambda session: _done(session, agent_id, clean))
+        key = due[len(clean)].key
+        same = fallback is None and _ask(calls, group)
+
+        def apply(session: Session) -> int:
+            _done(session, agent_id, clean)
+            return merge(session, agent_id, key, group) if same else _separate(session, group)
+
+        return Step(apply)
+
+    def preview(self, session: Session, agent_id: str, config: MemoryConfig) -> list[str]:
+        """The first group of each entity that is due."""
+        lines: list[str] = []
+        for entity in session.execute(NEXT, {"agent_id": agent_id, "many": 100}):
+            group = _group(session, agent_id, entity, config)
+            if group:
+                lines.append(f"{entity.key}: " + " | ".join(fact.text for fact in group))
+        return lines
+
+
+def merge(session: Session, agent_id: str, key: str, group: Sequence[Row[Any]]) -> int:
+    """Make one of ``group``, facts of one entity, inside the caller's transaction; returns how many were closed.
+
+    Nothing is done where one of them is active no longer.
+    """
+    ids = [fact.id for fact in group]
+    if len(session.execute(LOCK, {"ids": ids}).all()) < len(ids):
+        return 0
+    kept = max(group, key=_richness).id
+    given = {"kept": kept, "gone": [fact_id for fact_id in ids if fact_id != kept]}
+    session.execute(MOVE_SAID, given)
+    session.execute(DROP_SAID, {"gone": given["gone"]})
+    session.execute(KEEP, given)
+    session.execute(CLOSE, given)
+    session.execute(MOVE_EVIDENCE, given)
+    now = session.execute(TOUCH, {"agent_id": agent_id, "key": key}).scalar_one()
+    refresh_edges(session, [], [kept], now)
+    return len(given["gone"])
+
+
+def _richness(fact: Row[Any]) -> tuple[int, int, float, int, str]:
+    """By what one of several duplicates stays: content words, then date and attribute, confidence, confirmations."""
+    more = (fact.event_date is not None) + (fact.attribute_key is not None)
+    return len(stems(fact.text)), more, float(fact.confidence), int(fact.confirmations), str(fact.id)
+
+
+def _group(session: Session, agent_id: str, entity: Row[Any], config: MemoryConfig) -> list[Row[Any]]:
+    """Facts of the entity each of which may say the same as each other, the nearest two first; empty if there are
+    none."""
+    found = session.execute(
+        PAIRS,
+        {"agent_id": agent_id, "key": entity.key, "since": entity.since, "threshold": config.semantic_dedup_threshold},
+    ).all()
+    ids = list(dict.fromkeys(fact_id for pair in found for fact_id in (pair.one, pair.other)))
+    facts: dict[UUID, Row[Any]] = {row.id: row for row in session.execute(FACTS, {"ids": ids})} if ids else {}
+    near = [(pair.one, pair.other) for pair in found if _may_be_one(facts[pair.one], facts[pair.other])]
+    if not near:
+        return []
+    pairs = {frozenset(pair) for pair in near}
+    group = list(near[0])
+    for fact_id in ids:
+        if len(group) < FACTS_A_GROUP and all(frozenset((fact_id, member)) in pairs for member in group):
+            group.append(fact_id)
+    return [facts[fact_id] for fact_id in group]
+
+
+def _may_be_one(one: Row[Any], other: Row[Any]) -> bool:
+    if one.event_date and other.event_date and one.event_date != other.event_date:
+        return False
+    if one.value and other.value and one.attribute_key == other.attribute_key and fold(one.value) != fold(other.value):
+        return False
+    return same_claim_possible(one.text, other.text)
+
+
+def _ask(calls: Calls, group: Sequence[Row[Any]]) -> bool:
+    payload = {"facts": [{"number": n, "text": fact.text} for n, fact in enumerate(group, start=1)]}
+    return calls.ask("fact_merge", payload, lambda completion: parse_fact_merge(completion.text).same)
+
+
+def _separate(session: Session, group: Sequence[Row[Any]]) -> int:
+    """Note that the last of ``group`` is another fact than the rest, so that the next group is smaller by it."""
+    pairs = [(fact.id, group[-1].id) for fact in group[:-1]]
+    session.execute(SEPARATE, {"rows": as_rows({"one": one, "other": other} for one, other in pairs)})
+    return 0
+
+
+def _done(session: Session, agent_id: str, entities: Sequence[Row[Any]]) -> int:
+    if entities:
+        rows = sorted(({"key": row.key, "seen": row.seen} for row in entities), key=lambda row: str(row["key"]))
+        session.execute(DONE, {"agent_id": agent_id, "rows": as_rows(rows)})
+    return 0
