@@ -16,6 +16,7 @@ from worker.cli import (
     doctor,
     exporting,
     imports,
+    jobs,
     migrate,
     operating,
     reading,
@@ -68,6 +69,7 @@ app.command("status")(status.status)
 app.command("watch")(status.watch)
 app.command("failures")(operating.failures)
 app.command("replay")(operating.replay)
+app.add_typer(jobs.app, name="jobs")
 app.command("metrics")(exporting.metrics)
 app.command("doctor")(doctor.doctor)
 app.command("migrate")(migrate.migrate)
