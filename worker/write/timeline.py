@@ -15,6 +15,7 @@ from typing import Literal
 from uuid import UUID
 
 from worker.write.corrections import is_user_correction
+from worker.write.polarity import polarity
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
@@ -178,6 +179,8 @@ class Timeline:
         if before is not None and after is None and not before.covers(self.at):
             return self.add(new, closed_by)
         end = before.valid_to if before is not None and before.covers(self.at) else None
+        if before is not None and after is None and polarity(new.text) and not polarity(before.text):
+            end = None  # what ended "likes jazz" does not end "does not like jazz"
         if before is not None:
             after = self._split(before) or after
             self._end(before, self.at or self.now)
