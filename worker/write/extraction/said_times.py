@@ -143,8 +143,8 @@ class SaidTimes:
         """Days from the message's own day where one day's word or count ("yesterday", "3 days ago") is all that the
         text says of time; else None."""
         rest, shifts = self.plain, set[int]()
-        for value, pattern in _FAR_DAYS:
-            rest, found = re.subn(pattern, " ", rest)
+        for value, words in _FAR_DAYS:
+            rest, found = re.subn(words, " ", rest)
             shifts |= {value} if found else set()
         for pattern, sign in ((_DAYS_AGO, -1), (_IN_DAYS, 1)):
             shifts |= {sign * _value(match) for match in pattern.finditer(rest)}
