@@ -217,6 +217,9 @@ class Timeline:
         if target.valid_to is not None and moment(target.valid_to) <= moment(self.at) and self.at is not None:
             return self.add(new) if self._active_twin(new) is not target else Outcome("unchanged", target)
         before = self.versions.get(target.supersedes) if target.supersedes else None
+        after = self._successor(target)
+        if self.at is not None and target.valid_from is None and after is not None and after.valid_from is None:
+            return self.update(new, target)  # dated, it is newer than what replaced it at a time that nobody knows
         if self.at is not None and moment(target.valid_from) > self.at and before is not None:
             if moment(before.valid_from) > self.at or self._said_later(before):
                 return self.update(new, before)
