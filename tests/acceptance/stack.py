@@ -25,6 +25,7 @@ QUICK = {
     "MANDUA_RESEND_AFTER_SEC": "3",
     "MANDUA_SWEEP_SEC": "1",
     "MANDUA_RETRY_BASE_SEC": "0.1",
+    "MANDUA_JOB_PLAN_SEC": "3600",  # no background job takes a turn in a test that is not about it
 }
 
 
@@ -36,6 +37,7 @@ class Stack:
     broker_url: str
     model: ScriptedModel
     processes: list[CeleryProcess] = field(default_factory=list)
+    settings: dict[str, str] = field(default_factory=dict)  # of this test's own
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -43,6 +45,7 @@ class Stack:
         return {
             **self.model.environment(embeddings=True),
             **QUICK,
+            **self.settings,
             "DATABASE_URL": self.database_url,
             "MANDUA_BROKER_URL": self.broker_url,
         }
