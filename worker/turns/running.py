@@ -19,7 +19,7 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
 from producer.queues import RUN_STAGES, Stage
@@ -207,7 +207,8 @@ def classify(error: Exception) -> tuple[str, str, float | None]:
         return error.cause.value, str(error), error.retry_after
     if isinstance(error, DBAPIError):
         state = getattr(error.orig, "sqlstate", None)
-        gone = error.connection_invalidated or state is None or state[:2] in ("08", "40", "53", "55", "57")
+        broken = state is None and isinstance(error, (OperationalError, InterfaceError))  # no word from the server
+        gone = error.connection_invalidated or broken or (state or "")[:2] in ("08", "40", "53", "55", "57")
         return (DATABASE if gone else OWN_ERROR), f"{type(error.orig).__name__} {state or ''}".strip(), None
     return OWN_ERROR, f"{type(error).__name__} at {_where(error)}", None
 

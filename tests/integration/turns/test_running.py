@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import DataError, OperationalError
 
 from producer.queues import Stage
 from tests.acceptance.stack import lives_in
@@ -17,7 +18,7 @@ from tests.integration.turns.conftest import run_of
 from tests.scripted_model import EMBEDDING, Fault, ScriptedModel
 from worker import settings
 from worker.turns.dispatch import dispatch
-from worker.turns.running import Applied, Moved, Parked, Stale, Waiting, run_stage
+from worker.turns.running import Applied, Moved, Parked, Stale, Waiting, classify, run_stage
 
 GIBBERISH = "Claro! Anotado."
 
@@ -246,3 +247,10 @@ def test_a_lost_hold_writes_nothing(accepted, model: ScriptedModel, rows, databa
     assert outcome == [Stale()]
     assert run_of(rows, event.event_id)["stage"] == "extract"
     assert rows("SELECT extraction FROM run_plans")[0]["extraction"] is None
+
+
+def test_a_value_that_the_driver_refuses_is_our_own_error_and_a_silent_connection_is_not():
+    """Without a SQLSTATE the server has said nothing: only a broken connection is worth waiting for."""
+    refused = DataError("x", None, psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes"))
+    broken = OperationalError("x", None, psycopg.OperationalError("consuming input failed"))
+    assert [classify(error)[0] for error in (refused, broken)] == ["own_error", "database"]
