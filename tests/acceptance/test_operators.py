@@ -45,6 +45,7 @@ def logged(output: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
+@pytest.mark.timeout(300)  # it calls the command sixteen times
 def test_a_failure_is_seen_mended_and_replayed_once(stack: Stack, mandua: Mandua) -> None:
     worker = stack.worker()
     beat = stack.beat()
