@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Literal, Self
 from uuid import UUID
 
-from producer.connections import Database, Lag, celery_app, poll
+from producer.connections import Database, Lag, celery_app, poll, publish_options
 from producer.contract import ConflictError, RecordEnvelope, RequestError, WriteRequest, WriteResult
 from producer.errors import BrokerDown, ClientError, StillRunning, TooBusy
 from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName
@@ -88,6 +88,7 @@ class MemoryClient:
         self._lag = Lag(max_lag, when_lagging, lag_timeout)
         self._database = Database(database_url) if database_url else None
         self._app = celery_app(broker_url) if broker_url else None
+        self._publish_options = publish_options(broker_url or "")
 
     def __enter__(self) -> Self:
         return self
@@ -246,11 +247,17 @@ class MemoryClient:
     def _send(self, task: TaskName, arguments: tuple[Any, ...], queue: QueueName, **options: Any) -> None:
         if self._app is None:
             raise ClientError("this client has no broker_url")
+        from amqp.exceptions import AMQPError, ChannelError
         from kombu.exceptions import OperationalError as KombuError
 
+        options |= {"args": arguments, "queue": queue.value, **self._publish_options}
         try:
-            self._app.send_task(task.value, args=arguments, queue=queue.value, **options)
-        except (KombuError, OSError) as error:
+            try:
+                self._app.send_task(task.value, **options)
+            except ChannelError:  # the queue is gone; a new connection declares it
+                self._app.close()
+                self._app.send_task(task.value, **options)
+        except (KombuError, AMQPError, OSError) as error:
             raise BrokerDown(f"the broker does not answer ({type(error).__name__}); nothing was sent") from None
 
     # Waiting and reading

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from producer.errors import ClientError
-from producer.queues import Lane, declared_queues
+from producer.queues import Lane, declared_queues, is_rabbitmq
 
 if TYPE_CHECKING:
     import psycopg
@@ -66,12 +66,29 @@ class Database:
                 self._open = None
 
 
+# Retries of the connection itself, beside those of the publish.
+_RECONNECT = {"max_retries": 1, "interval_start": 0, "interval_step": 0.1, "interval_max": 0.2}
+_REDIS = {"socket_connect_timeout": 1, "socket_timeout": 2, **_RECONNECT}
+# "Queued" is said once the broker has the message on disk (confirm_publish), within CONFIRM_SECONDS.
+_RABBITMQ = {"confirm_publish": True, "read_timeout": 2, "write_timeout": 2, **_RECONNECT}
+CONFIRM_SECONDS = 2
+
+
+def publish_options(broker_url: str) -> dict[str, Any]:
+    """What every publish to the broker at ``broker_url`` is given beside its message."""
+    if not is_rabbitmq(broker_url):
+        return {}
+    # A broker short of memory or disk takes no message and says nothing: without a limit a publish waits for ever. One
+    # that has lost a queue confirms what it drops, unless the message is mandatory.
+    return {"confirm_timeout": CONFIRM_SECONDS, "mandatory": True}
+
+
 def celery_app(broker_url: str) -> Celery:
     from celery import Celery  # here, so that importing the producer stays light
 
     app = Celery("mandua-producer", broker=broker_url, set_as_current=False)
     app.conf.update(
-        task_queues=declared_queues(),
+        task_queues=declared_queues(broker_url),
         task_create_missing_queues=False,
         task_ignore_result=True,
         task_serializer="json",
@@ -81,15 +98,7 @@ def celery_app(broker_url: str) -> Celery:
         task_publish_retry_policy={"max_retries": 2, "interval_start": 0.1, "interval_step": 0.2, "interval_max": 0.3},
         broker_connection_timeout=1,
         broker_connection_retry=False,
-        broker_transport_options={
-            "socket_connect_timeout": 1,
-            "socket_timeout": 2,
-            "max_retries": 1,
-            "interval_start": 0,
-            "interval_step": 0.1,
-            "interval_max": 0.2,
-            "confirm_publish": True,
-        },
+        broker_transport_options=_RABBITMQ if is_rabbitmq(broker_url) else _REDIS,
     )
     return app
 

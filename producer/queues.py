@@ -81,8 +81,51 @@ RECORD_QUEUE = {Lane.LIVE: QueueName.RECORD, Lane.BULK: QueueName.BULK}
 HIDDEN_ARGUMENTS = "('<message>',)"
 
 
-def declared_queues() -> list[KombuQueue]:
-    """The queues as kombu declares them, in the order of QueueName."""
-    from kombu.entity import Queue as KombuQueue  # here, so that importing the producer stays light
+# RabbitMQ's own names. Dead letters are messages that were taken and given back DELIVERY_LIMIT times: more than an hour
+# of a database that is gone, since a worker keeps a message for a minute before it gives it back.
+EXCHANGE = "mandua"
+DEAD_LETTERS = "mandua.dead"
+DELIVERY_LIMIT = 100
 
-    return [KombuQueue(name.value, routing_key=name.value) for name in QueueName]  # type: ignore[no-untyped-call]
+
+def is_rabbitmq(broker_url: str) -> bool:
+    """Whether an address is one of RabbitMQ."""
+    return broker_url.startswith(("amqp://", "amqps://", "pyamqp://"))
+
+
+def declared_queues(broker_url: str = "") -> list[KombuQueue]:
+    """The queues as kombu declares them on the broker at ``broker_url``, in the order of QueueName.
+
+    Whoever declares a queue first decides on its kind and RabbitMQ refuses everybody who disagrees, so producers and
+    workers both take it from here.
+    """
+    from kombu.entity import Exchange  # here, so that importing the producer stays light
+    from kombu.entity import Queue as KombuQueue
+
+    if not is_rabbitmq(broker_url):
+        return [KombuQueue(name.value, routing_key=name.value) for name in QueueName]  # type: ignore[no-untyped-call]
+    # A topic exchange: on a direct one a countdown is waited for by the worker that took it.
+    exchange = Exchange(EXCHANGE, type="topic")  # type: ignore[no-untyped-call]
+    return [
+        KombuQueue(name.value, exchange, routing_key=name.value, queue_arguments=_quorum(name))  # type: ignore[no-untyped-call]
+        for name in QueueName
+    ]
+
+
+def _quorum(name: QueueName) -> dict[str, object]:
+    """Quorum queues: a confirmed message is on disk, on a majority of the nodes, and survives the broker's SIGKILL."""
+    arguments: dict[str, object] = {"x-queue-type": "quorum", "x-delivery-limit": DELIVERY_LIMIT}
+    if name in RECORD_QUEUE.values():
+        # Only where the message itself travels. A wake-up that is dropped is found by the sweeper.
+        arguments["x-dead-letter-exchange"] = DEAD_LETTERS
+    return arguments
+
+
+def dead_letter_queue() -> KombuQueue:
+    """Where RabbitMQ puts messages that no worker could record; nothing takes from it but an operator."""
+    from kombu.entity import Exchange
+    from kombu.entity import Queue as KombuQueue
+
+    exchange = Exchange(DEAD_LETTERS, type="topic")  # type: ignore[no-untyped-call]
+    arguments = {"x-queue-type": "quorum"}
+    return KombuQueue(DEAD_LETTERS, exchange, routing_key="#", queue_arguments=arguments)  # type: ignore[no-untyped-call]

@@ -14,9 +14,11 @@ from typing import Any
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_variable, "1")
 
+from amqp.exceptions import AMQPError  # noqa: E402
 from celery import Celery, signals  # noqa: E402
+from kombu.exceptions import OperationalError as KombuError  # noqa: E402
 
-from producer.queues import QueueName, TaskName, declared_queues  # noqa: E402
+from producer.queues import QueueName, TaskName, dead_letter_queue, declared_queues, is_rabbitmq  # noqa: E402
 from worker import logs  # noqa: E402
 from worker.settings import settings  # noqa: E402
 
@@ -26,8 +28,29 @@ sys.setswitchinterval(0.0005)
 CLEAN_UP_SECONDS = 600.0
 
 _broker = settings().broker_url
+_broker_url = _broker.get_secret_value() if _broker else "redis://localhost:6379/0"
 
-app = Celery("mandua", broker=_broker.get_secret_value() if _broker else "redis://localhost:6379/0")
+REDIS = {
+    # Above time limit and countdown together: shorter, Redis delivers a running task a second time.
+    "visibility_timeout": 300,
+    # The default looks for unacknowledged messages about every 100 s.
+    "unacked_restore_interval": 10,
+    "unacked_restore_throttle": 1,
+    # "sorted" is alphabetical (bulk before live), the default alternates.
+    "queue_order_strategy": "priority",
+    # By default a publish can hang for ever.
+    "socket_timeout": 15,
+    "socket_connect_timeout": 5,
+    "socket_keepalive": True,
+}
+RABBITMQ = {
+    # A publish returns when the message is on disk; without it a crash of the broker loses what was sent and more.
+    "confirm_publish": True,
+    # By default a write to a broker that stands still hangs for ever. No limit on reading: a consumer waits for work.
+    "write_timeout": 15,
+}
+
+app = Celery("mandua", broker=_broker_url)
 app.conf.update(
     include=["worker.tasks.record", "worker.tasks.turns", "worker.tasks.stages", "worker.tasks.maintenance"],
     # A killed child redelivers at once; the run's own counter of starts bounds it.
@@ -45,7 +68,7 @@ app.conf.update(
     task_soft_time_limit=90,
     task_time_limit=120,
     # A typo in a queue's name must fail, not make a queue that nobody serves.
-    task_queues=declared_queues(),
+    task_queues=declared_queues(_broker_url),
     task_create_missing_queues=False,
     task_default_queue=QueueName.TURNS.value,
     task_routes={
@@ -56,20 +79,13 @@ app.conf.update(
         TaskName.CLEAN_UP: {"queue": QueueName.MAINTENANCE},
         TaskName.PLAN_JOBS: {"queue": QueueName.MAINTENANCE},
     },
-    broker_transport_options={
-        # Above time limit and countdown together: shorter, Redis delivers a running task a second time.
-        "visibility_timeout": 300,
-        # The default looks for unacknowledged messages about every 100 s.
-        "unacked_restore_interval": 10,
-        "unacked_restore_throttle": 1,
-        # "sorted" is alphabetical (bulk before live), the default alternates.
-        "queue_order_strategy": "priority",
-        # By default a publish can hang for ever.
-        "socket_timeout": 15,
-        "socket_connect_timeout": 5,
-        "socket_keepalive": True,
-    },
+    broker_transport_options=RABBITMQ if is_rabbitmq(_broker_url) else REDIS,
     visibility_timeout=300,
+    # RabbitMQ: quorum queues know no global prefetch, and countdowns go through the broker's own delayed queues instead
+    # of waiting in a worker.
+    worker_detect_quorum_queues=True,
+    broker_native_delayed_delivery_queue_type="quorum",
+    broker_heartbeat=30,  # a connection that died without a word is noticed; the default takes two minutes
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,  # the default gives up after 100
     task_publish_retry=True,
@@ -127,6 +143,18 @@ def _refuse_a_wrong_database(**_: Any) -> None:
     except (SettingsError, schema.SchemaError) as error:
         print(f"mandua worker: {error}", file=sys.stderr)
         raise SystemExit(1) from None
+
+
+@signals.worker_ready.connect
+def _have_a_place_for_dead_letters(**_: Any) -> None:
+    """RabbitMQ drops what it cannot deliver to a dead-letter exchange that has no queue."""
+    if not is_rabbitmq(_broker_url):
+        return
+    try:
+        with app.connection_for_write() as connection:
+            dead_letter_queue().bind(connection.default_channel).declare()  # type: ignore[no-untyped-call]
+    except (KombuError, AMQPError, OSError) as error:
+        print(f"mandua worker: dead letters have no queue ({type(error).__name__})", file=sys.stderr)
 
 
 @signals.worker_ready.connect

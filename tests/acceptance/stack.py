@@ -10,10 +10,13 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
+import redis
 from psycopg.rows import dict_row
 
 from producer import MemoryClient, WriteResult
+from producer.queues import is_rabbitmq
 from tests.processes import CeleryProcess, start_beat, start_worker
+from tests.rabbitmq import RabbitMQ
 from tests.scripted_model import ScriptedModel
 
 T = TypeVar("T")
@@ -65,6 +68,14 @@ class Stack:
     def client(self, accept: Any = "worker") -> MemoryClient:
         """A client as a chat backend has one."""
         return MemoryClient(self.broker_url, self.database_url, accept=accept)
+
+    def forget_broker(self) -> None:
+        """Empty the broker, as if its disk was lost."""
+        if is_rabbitmq(self.broker_url):
+            RabbitMQ(self.broker_url).forget_all()
+        else:
+            with redis.Redis.from_url(self.broker_url) as broker:
+                broker.flushdb()
 
     def rows(self, query: str, *parameters: Any) -> list[dict[str, Any]]:
         """Rows as dicts."""

@@ -13,9 +13,9 @@ from uuid import UUID
 
 import psycopg
 import pytest
-import redis
 
 from tests.acceptance.stack import Stack, lives_in, running
+from tests.rabbitmq import RabbitMQ
 from tests.scripted_model import EMBEDDING, Fault
 from worker.local.processes import Backoff, ProcessRunner
 from worker.local.procfile import ProcessLine
@@ -128,11 +128,17 @@ def test_ops_06_a_message_that_kills_its_worker_is_parked_and_the_agent_goes_on(
 
 
 @pytest.fixture
-def kept_running(database_url: str, own_valkey: EmbeddedValkey) -> Iterator[Stack]:
+def pool() -> str:
+    """The pool of the worker that is kept running."""
+    return "threads"
+
+
+@pytest.fixture
+def kept_running(database_url: str, own_broker: EmbeddedValkey | RabbitMQ, pool: str) -> Iterator[Stack]:
     """A worker and beat under the runner that starts them again, on a broker that the test may kill."""
-    with running(database_url, own_valkey.url) as stack:
+    with running(database_url, own_broker.url) as stack:
         lines = [
-            ProcessLine("worker", "celery -A worker.app worker --pool threads --concurrency 4 --without-gossip"
+            ProcessLine("worker", f"celery -A worker.app worker --pool {pool} --concurrency 4 --without-gossip"
                         " --without-mingle -Q turns,record,live,maintenance,bulk"),
             ProcessLine("beat", "celery -A worker.app beat"),
         ]  # fmt: skip
@@ -144,8 +150,9 @@ def kept_running(database_url: str, own_valkey: EmbeddedValkey) -> Iterator[Stac
             yield stack
 
 
+@pytest.mark.parametrize("pool", ["threads", "prefork"])
 def test_kill_9_and_restart_of_the_broker_without_touching_the_workers_loses_nothing(
-    kept_running: Stack, own_valkey: EmbeddedValkey
+    kept_running: Stack, own_broker: EmbeddedValkey | RabbitMQ, pool: str
 ):
     stack = kept_running
     stack.model.on("informed_extraction", lives_in)
@@ -155,8 +162,8 @@ def test_kill_9_and_restart_of_the_broker_without_touching_the_workers_loses_not
             handles = [client.enqueue(agent, "I live in Recife", "Rafael") for agent in ("a", "b", "c")]
             assert all(handle.accepted(20) for handle in handles)
             hold.wait_arrived()
-            own_valkey.kill()
-        own_valkey.start()
+            own_broker.kill()
+        own_broker.start()
         results = stack.results([handle.event_id for handle in handles], 60)
         assert {result.status for result in results} == {"ok"}
         # And what comes afterwards finds a broker and workers that know each other again.
@@ -170,8 +177,7 @@ def test_los_01_a_flushed_broker_forgets_nothing_that_was_accepted(stack: Stack)
     stack.model.on("informed_extraction", lives_in)
     with stack.client("database") as client:
         handles = [client.enqueue(f"agent{number}", "I live in Natal", "Rafael") for number in range(5)]
-    with redis.Redis.from_url(stack.broker_url) as broker:
-        broker.flushdb()
+    stack.forget_broker()
     stack.worker()
     stack.beat()
     assert {result.status for result in stack.results([handle.event_id for handle in handles])} == {"ok"}

@@ -6,16 +6,17 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from producer.queues import QueueName, TaskName, declared_queues
+from producer.queues import DEAD_LETTERS, QueueName, TaskName, declared_queues, is_rabbitmq
 
 AGENTS_WOKEN = 1_000
 
 
 class Broker:
-    """A broker by its address. Queues and settings can be read where it is Redis, or speaks like it."""
+    """A broker by its address: Redis, or what speaks like it, and RabbitMQ."""
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.is_rabbitmq = is_rabbitmq(url)
         self.is_redis = url.startswith(("redis://", "rediss://", "valkey://", "unix://", "redis+socket://"))
 
     def error(self) -> str | None:
@@ -39,11 +40,44 @@ class Broker:
         return {"broker": error or "ok", "queues": None if error else self.queues()}
 
     def queues(self) -> dict[str, int] | None:
-        """Messages that wait, by queue; None where the broker is not Redis."""
+        """Messages that wait, by queue; None where the broker cannot say. RabbitMQ's dead letters stand among them."""
+        if self.is_rabbitmq:
+            return {name: self._passively(name) for name in (*(name.value for name in QueueName), DEAD_LETTERS)}
         if not self.is_redis:
             return None
         with self._redis() as client:
             return {name.value: int(client.llen(name.value)) for name in QueueName}
+
+    def _passively(self, name: str) -> int:
+        """How many messages wait in a queue of RabbitMQ; 0 for one that nobody has declared yet."""
+        from amqp.exceptions import NotFound
+
+        with self._rabbitmq() as connection:  # one each: a queue that is not there costs the channel
+            try:
+                return int(connection.default_channel.queue_declare(queue=name, passive=True).message_count)
+            except NotFound:
+                return 0
+
+    def strange_queues(self) -> list[str]:
+        """Queues of RabbitMQ that stand there as other ones than ours; no worker can use them. Declares the rest."""
+        from amqp.exceptions import PreconditionFailed
+
+        strange = []
+        for queue in declared_queues(self.url) if self.is_rabbitmq else ():
+            with self._rabbitmq() as connection:
+                try:
+                    queue.bind(connection.default_channel).declare()  # type: ignore[no-untyped-call]
+                except PreconditionFailed:
+                    strange.append(str(queue.name))
+        return strange
+
+    @contextlib.contextmanager
+    def _rabbitmq(self) -> Any:
+        from kombu.connection import Connection
+
+        options = {"read_timeout": 2, "write_timeout": 2}
+        with Connection(self.url, connect_timeout=1, transport_options=options) as connection:  # type: ignore[no-untyped-call]
+            yield connection
 
     def settings(self) -> dict[str, str] | None:
         """``maxmemory-policy`` and ``appendonly``; None where they cannot be read (hosted ones often refuse)."""
@@ -84,7 +118,9 @@ class Broker:
         if self.error():
             return False
         app = Celery("mandua-cli", broker=self.url, set_as_current=False)
-        app.conf.update(task_queues=declared_queues(), task_create_missing_queues=False, task_ignore_result=True)
+        app.conf.update(
+            task_queues=declared_queues(self.url), task_create_missing_queues=False, task_ignore_result=True
+        )
         try:
             with app.producer_or_acquire() as producer:
                 for agent_id in agents[:AGENTS_WOKEN]:

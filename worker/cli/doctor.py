@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from producer.queues import DEAD_LETTERS
 from worker.cli import console
 from worker.cli.broker import Broker
 from worker.cli.checks import Check, broker_clock, database_clock, ledger_checks, visibility
@@ -107,6 +108,8 @@ def _broker(url: str) -> list[Check]:
     options = dict(app.conf.broker_transport_options)
     checks = [visibility(options, settings().lease_sec, is_redis=broker.is_redis), broker_clock(broker)]
     found = [Check("broker", "ok", "answers"), *(check for check in checks if check is not None)]
+    if broker.is_rabbitmq:
+        return [*found, *_rabbitmq(broker)]
     return [*found, *_redis_settings(broker)] if broker.is_redis else found
 
 
@@ -124,6 +127,21 @@ def _redis_settings(broker: Broker) -> list[Check]:
         if appendonly == "yes"
         else Check("append-only file", "warning", "off",
                    "set appendonly yes: a restart loses messages that no worker has recorded yet"),
+    ]  # fmt: skip
+
+
+def _rabbitmq(broker: Broker) -> list[Check]:
+    strange = broker.strange_queues()
+    dead = (broker.queues() or {}).get(DEAD_LETTERS, 0)
+    return [
+        Check("queues", "broken", f"{', '.join(strange)} declared otherwise",
+              "delete them while no worker runs; the next one declares them anew")
+        if strange
+        else Check("queues", "ok", "quorum queues, as declared here"),
+        Check("dead letters", "warning", f"{dead} messages that no worker could record",
+              f"move them from {DEAD_LETTERS} back to their queue once the cause is gone")
+        if dead
+        else Check("dead letters", "ok", "none"),
     ]  # fmt: skip
 
 

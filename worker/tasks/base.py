@@ -7,6 +7,7 @@ What Flower shows follows from here: a stage that waits is RETRY with its cause,
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,12 +16,13 @@ from typing import Any
 from uuid import UUID
 
 import structlog
+from amqp.exceptions import AMQPError
 from celery import Task, chain, signature
 from celery.exceptions import Retry
 from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy.exc import SQLAlchemyError
 
-from producer.queues import STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName
+from producer.queues import STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName, is_rabbitmq
 from worker.app import app
 from worker.turns.dispatch import Dispatched, dispatch
 from worker.turns.running import Alone, Applied, Moved, Outcome, Parked, Stale, Waiting, blame, run_stage
@@ -70,7 +72,7 @@ def wake(agent_id: str) -> None:
     """Dispatch ``agent_id`` here and now and publish what follows. Errors are logged: the sweeper does it again."""
     try:
         publish(dispatch(agent_id))
-    except (SQLAlchemyError, BrokerError, OSError) as error:
+    except (SQLAlchemyError, BrokerError, AMQPError, OSError) as error:
         log.warning("wake_failed", agent=agent_id, error=type(error).__name__)
 
 
@@ -91,7 +93,9 @@ def publish(dispatched: Dispatched) -> None:
 
 
 def send_dispatch(agent_id: str, countdown: float | None = None) -> None:
-    """Publish a dispatch of ``agent_id``, ``countdown`` seconds from now."""
+    """Publish a dispatch of ``agent_id``, ``countdown`` seconds from now (RabbitMQ: in whole seconds, rounded up)."""
+    if countdown is not None and is_rabbitmq(app.conf.broker_url):
+        countdown = math.ceil(countdown)  # its delayed queues know no less, and less than one is an error
     app.send_task(TaskName.DISPATCH.value, args=(agent_id,), queue=QueueName.TURNS.value, countdown=countdown)
 
 
