@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+import shutil
+import subprocess
+import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -17,6 +21,7 @@ from tests.processes import CeleryProcess
 from tests.scripted_model import Fault
 from worker.local.server import free_port
 
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 SECRET = "Xyloquartz"
 LOGIN = "operator:let-me-look"
 
@@ -26,6 +31,18 @@ class Flower:
 
     def __init__(self, port: int) -> None:
         self._port = port
+
+    def page(self, path: str, *, login: str = LOGIN) -> str:
+        """A page as a browser has it in the end, scripts and their requests included."""
+        assert CHROMIUM is not None
+        with tempfile.TemporaryDirectory(prefix="mandua-chromium-") as profile:
+            shown = subprocess.run(
+                [CHROMIUM, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                 f"--user-data-dir={profile}", "--virtual-time-budget=8000", "--dump-dom",
+                 f"http://{login}@127.0.0.1:{self._port}{path}"],
+                check=True, capture_output=True, text=True, errors="replace", timeout=90,
+            )  # fmt: skip
+        return shown.stdout
 
     def __call__(self, path: str, *, login: str | None = LOGIN, post: bytes | None = None) -> str:
         request = urllib.request.Request(f"http://127.0.0.1:{self._port}{path}", data=post)
@@ -106,6 +123,31 @@ def test_failures_show_under_their_stage_and_the_text_nowhere(stack: Stack, flow
     assert any("mandua.record_event" in page for page in seen)
     assert [page for page in seen if SECRET in page] == []
     assert SECRET not in worker.output
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on this machine: apt install chromium")
+def test_a_browser_shows_a_failed_resolve_under_its_name_and_no_text(stack: Stack, flower: Flower):
+    stack.worker()
+    stack.model.on("informed_extraction", lives_in)
+    with stack.client() as client, stack.model.hold("informed_extraction") as hold:
+        broken = client.enqueue("broken", f"I live in {SECRET} Village", "Rafael")
+        hold.wait_arrived()
+        with without_table(stack, "memory_entity_aliases"):
+            hold.release()
+            assert broken.result(30).error == "resolve: own_error"
+    (resolve,) = stack.until(lambda: failures(flower, "mandua.resolve"))
+
+    page = flower.page("/tasks")
+    rows = [row for row in re.findall(r"<tr.*?</tr>", page, re.DOTALL) if resolve["uuid"] in row]
+    assert len(rows) == 1, page[-3000:]
+    assert "mandua.resolve" in rows[0]
+    assert "FAILURE" in rows[0]
+    assert "mandua.record_event" in page
+    detail = flower.page(f"/task/{resolve['uuid']}")
+    assert "resolve: own_error" in detail
+    for shown in (page, detail, flower.page("/workers")):
+        assert SECRET not in shown
+        assert "Rafael" not in shown
 
 
 def test_flower_changes_nothing_and_shows_nothing_without_its_login(stack: Stack, flower: Flower):
