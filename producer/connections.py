@@ -83,10 +83,21 @@ def publish_options(broker_url: str) -> dict[str, Any]:
     return {"confirm_timeout": CONFIRM_SECONDS, "mandatory": True}
 
 
-def celery_app(broker_url: str) -> Celery:
-    from celery import Celery  # here, so that importing the producer stays light
+# Celery puts another module in its own place while it is imported, past Python's import lock: of two threads that made
+# their first client at once, one found a celery without Celery.
+_importing = threading.Lock()
 
-    app = Celery("mandua-producer", broker=broker_url, set_as_current=False)
+
+def celery_app(broker_url: str) -> Celery:
+    """A Celery app that only publishes. Safe to call from several threads."""
+    with _importing:
+        from celery import Celery  # here, so that importing the producer stays light
+
+        return _celery_app(Celery, broker_url)
+
+
+def _celery_app(kind: type[Celery], broker_url: str) -> Celery:
+    app = kind("mandua-producer", broker=broker_url, set_as_current=False)
     app.conf.update(
         task_queues=declared_queues(broker_url),
         task_create_missing_queues=False,
