@@ -217,14 +217,12 @@ class _Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True  # the client was killed or gave up
         except Exception as error:
-            self.model.errors.append(repr(error))
+            self.model.errors.append(f"{_sent(body).get('task', EMBEDDING)}: {error!r}")
             self._error(Fault.status(500, text="the scripted model itself failed; see its errors"))
 
     def _chat(self, body: dict[str, Any]) -> None:
         system = "\n".join(_content(m) for m in body["messages"] if m["role"] in ("system", "developer"))
-        # litellm turns the system message of some models into a user message; ours is the last one.
-        user = [_content(m) for m in body["messages"] if m["role"] == "user"][-1]
-        payload = json.loads(user)
+        payload = _sent(body)
         task = str(payload.get("task"))
         answer = self.model.answer(Call(task, payload, system, time.monotonic(), body))
         if answer is None:
@@ -307,6 +305,14 @@ class _Handler(BaseHTTPRequestHandler):
 def _bytes_of(data: bytes) -> Iterator[bytes]:
     for position in range(len(data)):
         yield data[position : position + 1]
+
+
+def _sent(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Our JSON in a call; an empty one where there is none, as in a call for embeddings."""
+    # litellm turns the system message of some models into a user message; ours is the last one.
+    user = [_content(message) for message in body.get("messages", []) if message["role"] == "user"]
+    payload: dict[str, Any] = json.loads(user[-1]) if user else {}
+    return payload
 
 
 def _content(message: Mapping[str, Any]) -> str:

@@ -22,12 +22,12 @@ class Disasters:
         self._dice = random.Random(seed)
         self.done: Counter[str] = Counter()
 
-    def bring(self, plan: Sequence[str], *, over: int) -> None:
-        """Bring about ``plan``, spread over the first ``over`` finished runs."""
+    def bring(self, plan: Sequence[str], *, over: int, enough: Callable[[], bool] = lambda: False) -> None:
+        """Bring about ``plan``, spread over the first ``over`` finished runs, until ``enough`` came of it."""
         for number, name in enumerate(plan, start=1):
             due = number * over // (len(plan) + 1)
             self._scene.until(lambda due=due: self._scene.counts()["finished"] >= due, f"{due} finished runs")
-            if self._scene.failed():
+            if self._scene.failed() or enough():
                 return
             happen: Callable[[], None] = getattr(self, name)
             happen()

@@ -59,7 +59,11 @@ SELECT state, stage, cause, error_code, count(*) AS many, max(waits) AS waits, m
   FROM runs GROUP BY 1, 2, 3, 4
 """
 COUNTS = """
-SELECT (SELECT count(*) FROM memory_events) AS events, count(*) AS runs, count(r.finished_at) AS finished FROM runs r
+SELECT (SELECT count(*) FROM memory_events) AS events,
+       count(*) FILTER (WHERE r.kind = 'message') AS runs,
+       count(r.finished_at) FILTER (WHERE r.kind = 'message') AS finished,
+       count(*) FILTER (WHERE r.kind = 'job' AND r.finished_at IS NULL) AS jobs_under_way
+  FROM runs r
 """
 
 
@@ -90,7 +94,7 @@ class Scene:
         return any(producer.error is not None for producer in self.producers)
 
     def counts(self) -> dict[str, int]:
-        """How many events, runs and finished runs there are."""
+        """How many events, runs of messages and finished ones there are, and how many jobs are under way."""
         return self.rows(COUNTS)[0]
 
     def until(self, look: Callable[[], Any], what: str, timeout: float = PATIENCE) -> bool:

@@ -11,14 +11,14 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.chaos.billing import BillingModel
-from tests.chaos.checks import Books, books, broken_promises, summary
+from tests.chaos.checks import Books, applied_too_often, books, broken_promises, summary
 from tests.chaos.disasters import Disasters
 from tests.chaos.scene import Producer, Scene, environment, runner
 from tests.chaos.story import messages
@@ -58,19 +58,22 @@ def folder() -> Iterator[Path]:
         yield Path(made)
 
 
-def live_through(on: Scene, many: int, poison: int, plan: Mapping[str, int]) -> Books:
-    """Send ``many`` messages while ``plan`` happens; returns the books once nothing is unfinished."""
+def live_through(
+    on: Scene, many: int, poison: int, plan: Mapping[str, int], enough: Callable[[], bool] = lambda: False
+) -> Books:
+    """Send ``many`` messages while ``plan`` happens, until ``enough`` came of it; returns the books once nothing is
+    unfinished."""
     said = messages(many, SEED, poison=poison)
     producers = on.producers = [Producer(on, said, by_worker=by_worker, ahead=90) for by_worker in (True, False)]
     for producer in producers:
         producer.start()
     disasters = Disasters(on, SEED)
-    disasters.bring(disasters.shuffled(**plan), over=many)
+    disasters.bring(disasters.shuffled(**plan), over=many, enough=enough)
     on.say("the last disaster")
     for producer in producers:
         producer.join(300)
         assert producer.error is None, repr(producer.error)
-    on.until(lambda: on.counts()["finished"] >= many, "the end of all runs")
+    on.until(lambda: (now := on.counts())["finished"] >= many and not now["jobs_under_way"], "the end of all runs")
     on.say("over")
     kept = books(on, said, producers)
     print(f"\nseed {SEED}; {time.monotonic() - on.began:.0f} s; {dict(disasters.done)}; faults {dict(on.model.faults)}")
@@ -93,7 +96,8 @@ def test_nothing_is_lost_and_nothing_doubled_while_everything_is_killed(folder: 
 def test_without_the_fence_the_same_checks_fail(folder: Path):
     """The negative control: workers that write without asking whether they still may."""
     with scene(folder, {"PYTHONPATH": f"{UNCHECKED}:{os.environ.get('PYTHONPATH', '')}"}) as on:
-        kept = live_through(on, 180, 0, {"kill_worker": 2, "pause_worker": 3})
+        # Where a worker stands when it is paused is chance, and some of the places are harmless.
+        kept = live_through(on, 360, 0, {"kill_worker": 1, "pause_worker": 11}, lambda: bool(applied_too_often(on)))
     broken = broken_promises(kept)
     print(f"{len(broken)} broken promises, such as", *broken[:6], sep="\n  ")
     assert [line for line in broken if line.startswith("applied_once")], "a run was applied twice"

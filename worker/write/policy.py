@@ -20,6 +20,8 @@ COUNTED_WAITS = 8
 
 _TRANSIENT = frozenset({Cause.RATE_LIMITED, Cause.PROVIDER_ERROR, Cause.MODEL_UNAVAILABLE, DATABASE})
 _TRIES = {Cause.TIMEOUT: 3, Cause.BAD_REPLY: 2}
+# Blind extraction is several calls, each of which may once go wrong; those that went well are not made again.
+_TRIES_WITH_BLIND = 5
 # A job that gets no answer about one item does for it what it can without, so that it comes to the next.
 _FALLS_BACK = frozenset({Stage.RESOLVE, Stage.RECONCILE, Stage.JOB})
 
@@ -52,7 +54,8 @@ def decide(stage: Stage, cause: str, failures: int, *, fallen_back: bool, model_
             return _give_up(stage, fallen_back, blind_helps=False)
         return Verdict(Action.WAIT, counted)
     if cause in _TRIES:
-        if not fallen_back and failures + 1 < _TRIES[Cause(cause)]:
+        blind = fallen_back and stage is Stage.EXTRACT
+        if (blind or not fallen_back) and failures + 1 < (_TRIES_WITH_BLIND if blind else _TRIES[Cause(cause)]):
             return Verdict(Action.WAIT, counted=True)
         return _give_up(stage, fallen_back, blind_helps=True)
     if cause in (Cause.REFUSED, Cause.INVALID_REQUEST):

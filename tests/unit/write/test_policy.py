@@ -42,11 +42,20 @@ def test_what_is_nobodys_fault_waits_and_is_not_counted(stage: Stage, cause: str
 
 
 def test_timeout_in_extract_is_retried_twice_then_blind_then_parked():
-    assert story(Stage.EXTRACT, Cause.TIMEOUT) == [Action.WAIT, Action.WAIT, Action.FALL_BACK, Action.PARK]
+    blind = [Action.WAIT, Action.PARK]
+    assert story(Stage.EXTRACT, Cause.TIMEOUT) == [Action.WAIT, Action.WAIT, Action.FALL_BACK, *blind]
 
 
 def test_bad_reply_in_extract_is_asked_once_more_then_blind_then_parked():
-    assert story(Stage.EXTRACT, Cause.BAD_REPLY) == [Action.WAIT, Action.FALL_BACK, Action.PARK]
+    blind = [Action.WAIT, Action.WAIT, Action.PARK]
+    assert story(Stage.EXTRACT, Cause.BAD_REPLY) == [Action.WAIT, Action.FALL_BACK, *blind]
+
+
+@pytest.mark.parametrize("cause", [Cause.TIMEOUT, Cause.BAD_REPLY])
+@pytest.mark.parametrize("failures", [1, 2, 3])
+def test_one_more_failure_in_blind_extraction_costs_no_message(cause: Cause, failures: int):
+    """Whatever it fell back for: one in ten calls fails in the chaos, and blind extraction makes four."""
+    assert decide(Stage.EXTRACT, cause, failures, fallen_back=True) == COUNTED_WAIT
 
 
 @pytest.mark.parametrize("stage", [Stage.RESOLVE, Stage.RECONCILE])
