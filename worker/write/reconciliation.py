@@ -20,7 +20,7 @@ from worker.write.message import Message
 from worker.write.names import text_hash
 from worker.write.plans import AttributeNote, Extraction, PlannedFact, Reconciliation, Resolution
 from worker.write.polarity import polarity
-from worker.write.verdict import Option, Verdict, judged, near, reconciled, settled
+from worker.write.verdict import Option, Verdict, choices, judged, reconciled, settled
 
 STAGE = "reconcile"
 
@@ -163,7 +163,7 @@ def _verdicts(
         at, names = message.occurred_at, drafts.book.names_of(fact.entity_key)
         candidates = sorted(found.get(index, []), key=lambda c: c.later_than(at))  # what held then before what came
         verdict = settled(fact, candidates, at, floor, names, compared=fact.text in vectors)
-        options = _options(index, drafts.facts, near(fact, candidates, at, floor, names), vectors, floor)
+        options = _options(index, drafts.facts, choices(fact, candidates, at, floor, names), vectors, floor)
         if verdict is not None and (verdict.action == "NOOP" or not options):
             verdicts[index] = verdict
         else:

@@ -178,6 +178,8 @@ class Timeline:
         before, after = self._around(target)
         if before is not None and after is None and not before.covers(self.at):
             return self.add(new, closed_by)
+        if after is not None and self._continued_by(new, before, after):
+            return self.confirm(new, after)
         end = before.valid_to if before is not None and before.covers(self.at) else None
         if before is not None and after is None and polarity(new.text) and not polarity(before.text):
             end = None  # what ended "likes jazz" does not end "does not like jazz"
@@ -260,6 +262,11 @@ class Timeline:
         while before is not None and after is not None and moment(after.valid_from) <= moment(self.at):
             before, after = after, self._successor(after)
         return before, after
+
+    def _continued_by(self, new: Version, before: Version | None, after: Version) -> bool:
+        """Whether what comes next says the same, so that a late ``new`` is its beginning."""
+        same = after.entity_key == new.entity_key and self._same_words(after, new)
+        return same and self.at is not None and (before is None or not self._said_later(before))
 
     def _successor(self, version: Version) -> Version | None:
         return next((other for other in self.versions.values() if other.supersedes == version.id), None)
@@ -354,7 +361,8 @@ class Timeline:
         Not where they are no one's (a mirror fact's), are another entity's, or stand as an active fact already.
         """
         same = self._same_words(target, new) or new.entity_key != target.entity_key
-        if same or new.source_context is not None or not target.stored or self._active_twin(new) is not None:
+        taken = target.valid_to is None and self._active_twin(new) is not None
+        if same or taken or new.source_context is not None or not target.stored:
             return
         if any(said.at is None or said.at <= moment(self.at) for said in target.said):
             return

@@ -62,17 +62,45 @@ def settled(
 
     ``compared``: the fact has a vector. Without one an ending stays visible, because what it ends was not looked for.
     """
-    twins = [c for c in candidates if c.identical and c.kind == "fact"]
-    if twins:
-        first = min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)))
-        verdict = Verdict("NOOP", first.id, reason="identical", similarity=first.similarity)
+    twin = _twin_in_reach(fact, candidates, at, floor, names)
+    if twin is not None:
+        verdict = Verdict("NOOP", twin.id, reason="identical", similarity=twin.similarity)
         return over_late(fact, verdict, candidates, at, names)
-    if near(fact, candidates, at, floor, names):
+    if choices(fact, candidates, at, floor, names):
         return None
     best = max((c.similarity for c in candidates if c.similarity is not None), default=None)
     verdict = Verdict("ADD", reason="nothing similar" if compared else "not compared", similarity=best)
     verdict = of_nothing(fact, verdict) if compared else verdict
     return over_late(fact, verdict, candidates, at, names)
+
+
+def choices(
+    fact: Draft, candidates: Sequence[Candidate], at: datetime | None, floor: float, names: Sequence[str]
+) -> list[Candidate]:
+    """What the model is asked about: the near ones; of a late fact that is said again long after, those before that."""
+    found, twin = near(fact, candidates, at, floor, names), _twin(candidates, at)
+    if twin is None or _twin_in_reach(fact, candidates, at, floor, names) is not None:
+        return found
+    return [candidate for candidate in found if moment(candidate.valid_from) < moment(twin.valid_from)]
+
+
+def _twin(candidates: Iterable[Candidate], at: datetime | None) -> Candidate | None:
+    """What says the very same: what held at the fact's time before what came later, the earliest first."""
+    twins = [candidate for candidate in candidates if candidate.identical and candidate.kind == "fact"]
+    return min(twins, key=lambda c: (c.later_than(at), moment(c.valid_from), str(c.id)), default=None)
+
+
+def _twin_in_reach(
+    fact: Draft, candidates: Sequence[Candidate], at: datetime | None, floor: float, names: Sequence[str]
+) -> Candidate | None:
+    """The twin, unless something begins between a late fact and it: an ending of the fact, or a near one, which may
+    say the same in other words. Then the fact is another stretch of time, and the model has to tell what it follows."""
+    twin = _twin(candidates, at)
+    if twin is None or not twin.later_than(at):
+        return twin
+    between = [c for c in candidates if c.later_than(at) and moment(c.valid_from) < moment(twin.valid_from)]
+    ended = any(ends(candidate.text, fact.text, names) for candidate in between)
+    return None if ended or near(fact, between, at, floor, names) else twin
 
 
 def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
@@ -121,12 +149,24 @@ def judged(
 
     ``options`` are what it could choose from, ``candidates`` all that was found.
     """
-    verdict = _guarded(fact, decision, option, names)
+    verdict = _next_of_its_matter(_guarded(fact, decision, option, names), option, options, at)
     if verdict.action == "ADD" and not verdict.warning:
         verdict = of_nothing(fact, _plain_reversal(fact, verdict, options, at, names))
     if option is not None and option.stored is not None and option.stored.kind == "retraction":
         verdict = _about_retraction(verdict, option.stored, at)
     return over_late(fact, _modest(fact, verdict, options), candidates, at, names)
+
+
+def _next_of_its_matter(
+    verdict: Verdict, option: Option | None, options: Sequence[Option], at: datetime | None
+) -> Verdict:
+    """A late fact goes before the first that comes after it, of those that a person has one of at a time: the model
+    may have cited a later one ("works at Orion", with "works at Acme" in between)."""
+    cited = option.stored if option is not None else None
+    if verdict.action != "UPDATE" or cited is None or not (cited.related and cited.later_than(at)):
+        return verdict
+    later = [o.stored for o in options if o.stored is not None and o.stored.related and o.stored.later_than(at)]
+    return replace(verdict, target=min(later, key=lambda c: (moment(c.valid_from), str(c.id))).id)
 
 
 def _modest(fact: Draft, verdict: Verdict, options: Sequence[Option]) -> Verdict:
