@@ -13,10 +13,10 @@ from functools import lru_cache
 from worker.write.names import fold, words
 
 _VERBS: dict[str, tuple[str, ...]] = {
-    "lives live living lived resides mora moro morava reside vive vivia": ("home",),
+    "lives live living lived resides mora moro morava morar reside vive vivia viver vivir": ("home",),
     "moved moves mudou mudei muda mudo mude": ("home", "job"),
-    "works work worked working trabalha trabalho trabalhava trabaja trabajaba employed hired joined contratado "
-    "contratada": ("job",),
+    "works work worked working trabalha trabalho trabalhava trabalhar trabaja trabajaba trabajar employed hired "
+    "joined contratado contratada": ("job",),
     "likes like loves love hates hate dislikes enjoys adores gosta gosto adora odeia detesta gusta encanta odia": (
         "taste",
     ),

@@ -178,7 +178,8 @@ class Timeline:
         before, after = self._around(target)
         if before is not None and after is None and not before.covers(self.at):
             return self.add(new, closed_by)
-        if after is not None and self._continued_by(new, before, after):
+        retracted = self._retracted_at(closed_by)
+        if after is not None and retracted is None and self._continued_by(new, before, after):
             return self.confirm(new, after)
         end = before.valid_to if before is not None and before.covers(self.at) else None
         if before is not None and after is None and polarity(new.text) and not polarity(before.text):
@@ -200,7 +201,6 @@ class Timeline:
             after.supersedes = new.id
             new.corrections += is_user_correction(new, after)
             self.changed.add(after.id)
-        retracted = self._retracted_at(closed_by)
         if retracted is not None and (end is None or retracted < end):
             end = retracted
             if after is not None:

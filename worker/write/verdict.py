@@ -98,9 +98,17 @@ def _twin_in_reach(
     twin = _twin(candidates, at)
     if twin is None or not twin.later_than(at):
         return twin
-    between = [c for c in candidates if c.later_than(at) and moment(c.valid_from) < moment(twin.valid_from)]
-    ended = any(ends(candidate.text, fact.text, names) for candidate in between)
-    return None if ended or near(fact, between, at, floor, names) else twin
+    between = _between(candidates, twin, at)
+    same = [c for c in near(fact, between, at, floor, names) if not of_another_matter(fact.text, c.text, names)]
+    return None if same or _ended(fact, between, names) else twin
+
+
+def _between(candidates: Iterable[Candidate], twin: Candidate, at: datetime | None) -> list[Candidate]:
+    return [c for c in candidates if c.later_than(at) and moment(c.valid_from) < moment(twin.valid_from)]
+
+
+def _ended(fact: Draft, between: Iterable[Candidate], names: Sequence[str]) -> bool:
+    return any(ends(candidate.text, fact.text, names) for candidate in between)
 
 
 def of_nothing(fact: Draft, verdict: Verdict) -> Verdict:
@@ -149,7 +157,10 @@ def judged(
 
     ``options`` are what it could choose from, ``candidates`` all that was found.
     """
-    verdict = _next_of_its_matter(_guarded(fact, decision, option, names), option, options, at)
+    verdict = _first_to_come(_guarded(fact, decision, option, names), option, options, at)
+    twin = _twin(candidates, at)
+    if verdict.action == "ADD" and twin is not None and not _ended(fact, _between(candidates, twin, at), names):
+        verdict = Verdict("NOOP", twin.id, reason="identical", similarity=twin.similarity)  # what lay between is not it
     if verdict.action == "ADD" and not verdict.warning:
         verdict = of_nothing(fact, _plain_reversal(fact, verdict, options, at, names))
     if option is not None and option.stored is not None and option.stored.kind == "retraction":
@@ -157,15 +168,17 @@ def judged(
     return over_late(fact, _modest(fact, verdict, options), candidates, at, names)
 
 
-def _next_of_its_matter(
-    verdict: Verdict, option: Option | None, options: Sequence[Option], at: datetime | None
-) -> Verdict:
-    """A late fact goes before the first that comes after it, of those that a person has one of at a time: the model
-    may have cited a later one ("works at Orion", with "works at Acme" in between)."""
+def _first_to_come(verdict: Verdict, option: Option | None, options: Sequence[Option], at: datetime | None) -> Verdict:
+    """Of later facts that are as good a target as the one cited, a late fact is about the first: of the same words
+    ("lives in Quito", twice), or, to go before it, of those that a person has one of at a time."""
     cited = option.stored if option is not None else None
-    if verdict.action != "UPDATE" or cited is None or not (cited.related and cited.later_than(at)):
+    if cited is None or not cited.later_than(at) or verdict.target != cited.id:
         return verdict
-    later = [o.stored for o in options if o.stored is not None and o.stored.related and o.stored.later_than(at)]
+    later = [o.stored for o in options if o.stored is not None and o.stored.later_than(at)]
+    if verdict.action == "UPDATE" and cited.related:
+        later = [candidate for candidate in later if candidate.related]
+    else:
+        later = [candidate for candidate in later if candidate.text == cited.text]
     return replace(verdict, target=min(later, key=lambda c: (moment(c.valid_from), str(c.id))).id)
 
 
@@ -186,19 +199,24 @@ def over_late(
     """A late fact that stored, later endings end: it is closed at the first of them, whatever lies beyond.
 
     What it replaces may lie beyond: then its place is before the ending, in the same chain. An ending is a
-    retraction, or a fact that tells of an event ("sold the car").
+    retraction, a fact that tells of an event ("sold the car"), or what it replaces, true again.
     """
-    enders = [c for c in candidates if c.later_than(at) and _is_ended_by(fact, c, verdict, names)]
+    beyond = next((c for c in candidates if c.id == verdict.target), None)
+    replaced = beyond if verdict.action == "UPDATE" and beyond is not None and not beyond.later_than(at) else None
+    enders = [c for c in candidates if c.later_than(at) and _is_ended_by(fact, c, verdict, replaced, names)]
     if not enders or verdict.action == "DELETE":
         return verdict
     first = min(enders, key=lambda c: (moment(c.valid_from), str(c.id)))
-    beyond = next((c for c in candidates if c.id == verdict.target), None)
     if beyond is not None and verdict.action == "NOOP" and moment(beyond.valid_from) > moment(first.valid_from):
         return Verdict("ADD", closed_by=first.id, reason=verdict.reason, similarity=verdict.similarity)
     return replace(verdict, closed_by=first.id) if verdict.action != "NOOP" else verdict
 
 
-def _is_ended_by(fact: Draft, later: Candidate, verdict: Verdict, names: Sequence[str]) -> bool:
+def _is_ended_by(
+    fact: Draft, later: Candidate, verdict: Verdict, replaced: Candidate | None, names: Sequence[str]
+) -> bool:
+    if replaced is not None and later.kind == "fact" and later.text == replaced.text:
+        return True  # what it replaces is said anew
     if later.id == verdict.target and verdict.action == "UPDATE":
         return False  # it takes its place before that one anyway
     return later.id == verdict.closed_by or ends(later.text, fact.text, names)
