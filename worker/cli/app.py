@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from worker.cli import (
+    asking,
     console,
     demo,
     doctor,
@@ -63,8 +64,12 @@ app.command("up")(running.up)
 app.command("write")(write.write)
 app.command("import")(imports.import_)
 app.command("facts")(reading.facts)
+app.command("search")(asking.search)
+app.command("history")(asking.history)
+app.command("timeline")(asking.timeline)
 app.command("entities")(reading.entities)
 app.command("relations")(reading.relations)
+app.command("neighbours")(asking.neighbours)
 app.command("status")(status.status)
 app.command("watch")(status.watch)
 app.command("failures")(operating.failures)
