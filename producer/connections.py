@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from producer.errors import ClientError
-from producer.queues import Lane, declared_queues, is_rabbitmq
+from producer.queues import Lane, declared_queues, is_rabbitmq, tls_options
 
 if TYPE_CHECKING:
     import psycopg
@@ -110,6 +110,7 @@ def _celery_app(kind: type[Celery], broker_url: str) -> Celery:
         broker_connection_timeout=1,
         broker_connection_retry=False,
         broker_transport_options=_RABBITMQ if is_rabbitmq(broker_url) else _REDIS,
+        broker_use_ssl=tls_options(broker_url),
     )
     return app
 

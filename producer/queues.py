@@ -6,8 +6,10 @@ Postgres; whatever a broker loses, the sweeper finds again.
 
 from __future__ import annotations
 
+import ssl
 from enum import IntEnum, StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from kombu.entity import Queue as KombuQueue
@@ -91,6 +93,16 @@ DELIVERY_LIMIT = 100
 def is_rabbitmq(broker_url: str) -> bool:
     """Whether an address is one of RabbitMQ."""
     return broker_url.startswith(("amqp://", "amqps://", "pyamqp://"))
+
+
+def tls_options(broker_url: str) -> dict[str, Any] | None:
+    """Celery's ``broker_use_ssl`` for the broker at ``broker_url``; None where its address says all there is to say.
+
+    The AMQP client takes any certificate of a known authority for any host, unless it is told the host's name.
+    """
+    if not broker_url.startswith("amqps://"):
+        return None
+    return {"cert_reqs": ssl.CERT_REQUIRED, "server_hostname": urlsplit(broker_url).hostname}
 
 
 def declared_queues(broker_url: str = "") -> list[KombuQueue]:

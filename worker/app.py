@@ -18,7 +18,7 @@ from amqp.exceptions import AMQPError  # noqa: E402
 from celery import Celery, signals  # noqa: E402
 from kombu.exceptions import OperationalError as KombuError  # noqa: E402
 
-from producer.queues import QueueName, TaskName, dead_letter_queue, declared_queues, is_rabbitmq  # noqa: E402
+from producer.queues import QueueName, TaskName, dead_letter_queue, declared_queues, is_rabbitmq, tls_options  # noqa: E402
 from worker import logs  # noqa: E402
 from worker.settings import settings  # noqa: E402
 
@@ -80,6 +80,7 @@ app.conf.update(
         TaskName.PLAN_JOBS: {"queue": QueueName.MAINTENANCE},
     },
     broker_transport_options=RABBITMQ if is_rabbitmq(_broker_url) else REDIS,
+    broker_use_ssl=tls_options(_broker_url),
     visibility_timeout=300,
     # RabbitMQ: quorum queues know no global prefetch, and countdowns go through the broker's own delayed queues instead
     # of waiting in a worker.

@@ -32,6 +32,7 @@ ON CONFLICT (name) DO UPDATE SET at = greatest(m.at, excluded.at)
 FORGET_WORKERS = "DELETE FROM workers WHERE heartbeat_at < mandua_now() - interval '1 hour'"
 FORGET_DRY_RUNS = "DELETE FROM dry_runs WHERE created_at < mandua_now() - interval '10 minutes'"
 FORGET_JOBS = "DELETE FROM maintenance_runs WHERE finished_at < mandua_now() - interval '90 days'"
+FORGET_SPENDING = "DELETE FROM spending WHERE day < (mandua_now() AT TIME ZONE 'UTC')::date - 90"
 FORGET_RECORDS = "DELETE FROM failed_records WHERE recorded_at < mandua_now() - interval '7 days'"
 
 # Invariant: only what is folded into the totals goes; a failure stays until a later run of its event has ended well.
@@ -64,12 +65,12 @@ def note_sweep() -> None:
 
 
 def clean_up() -> None:
-    """Remove what only mattered for minutes (workers long gone, dry runs, refused records), what jobs did more than 90
-    days ago, and runs that ended well more than MANDUA_KEEP_RUNS_DAYS ago, at most 20,000 a time. What finished lately
-    is folded into the totals first.
+    """Remove what only mattered for minutes (workers long gone, dry runs, refused records), what jobs did and agents
+    spent more than 90 days ago, and runs that ended well more than MANDUA_KEEP_RUNS_DAYS ago, at most 20,000 a time.
+    What finished lately is folded into the totals first.
     """
     with autocommit() as connection:
-        for statement in (FORGET_WORKERS, FORGET_DRY_RUNS, FORGET_RECORDS, FORGET_JOBS):
+        for statement in (FORGET_WORKERS, FORGET_DRY_RUNS, FORGET_RECORDS, FORGET_JOBS, FORGET_SPENDING):
             connection.execute(text(statement))
     for _ in range(BATCHES):
         if not fold():

@@ -17,6 +17,7 @@ from sqlalchemy.exc import OperationalError
 
 from producer import BrokerDown, MemoryClient
 from producer.client import ClientError
+from producer.connections import celery_app
 from worker.cli.broker import Broker
 from worker.cli.serving import connection_to
 
@@ -92,6 +93,19 @@ def test_a_certificate_of_nobody_is_refused(broker_url: str, tls_port: int) -> N
     with MemoryClient(url) as client, pytest.raises(BrokerDown):
         client.enqueue("a", "I live in Natal", "Rui")
     assert Broker(url).error() is not None
+
+
+@pytest.mark.parametrize(("host", "believed"), [("localhost", True), ("127.0.0.1", False)])
+def test_rabbitmq_over_tls_has_to_be_the_host_that_was_asked_for(
+    tls_port: int, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, host: str, believed: bool
+) -> None:
+    """Behind the port is no RabbitMQ, so a certificate that is believed ends in another error than the certificate."""
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+    app = celery_app(f"amqps://user:secret@{host}:{tls_port}//")
+    with app.connection_for_write() as connection, pytest.raises(Exception) as caught:
+        connection.connect()
+    assert isinstance(caught.value.__cause__ or caught.value, ssl.SSLCertVerificationError) is not believed
+    app.close()
 
 
 def test_a_postgres_without_tls_is_refused_where_tls_is_asked_for(database_url: str) -> None:

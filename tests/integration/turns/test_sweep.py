@@ -64,6 +64,15 @@ def test_clean_up_takes_only_what_is_old(database: Engine, rows, later):
     assert rows("SELECT * FROM dry_runs") == []
 
 
+def test_clean_up_forgets_what_was_spent_a_season_ago(database: Engine, rows):
+    with database.begin() as connection:
+        connection.execute(
+            text("INSERT INTO spending (day, agent_id) SELECT current_date - n, 'a' FROM unnest(ARRAY[0, 89, 92]) n")
+        )
+    clean_up()
+    assert [row["ago"] for row in rows("SELECT current_date - day AS ago FROM spending ORDER BY 1")] == [0, 89]
+
+
 def test_a_replay_is_a_new_run_in_the_bulk_lane_with_the_same_request(accepted, rows):
     first, second = accepted("one", "two")
     given = dispatch("a")
