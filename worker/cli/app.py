@@ -23,6 +23,7 @@ from worker.cli import (
     reading,
     running,
     status,
+    tracing,
     write,
 )
 from worker.cli.errors import explain
@@ -73,6 +74,7 @@ app.command("neighbours")(asking.neighbours)
 app.command("status")(status.status)
 app.command("watch")(status.watch)
 app.command("failures")(operating.failures)
+app.command("trace")(tracing.trace)
 app.command("replay")(operating.replay)
 app.add_typer(jobs.app, name="jobs")
 app.command("metrics")(exporting.metrics)
