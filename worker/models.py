@@ -69,6 +69,7 @@ class MemoryEntity(Base):
     profile_refreshed_at: Mapped[datetime | None]
     facts_changed_at: Mapped[datetime]
     facts_deduped_at: Mapped[datetime | None]
+    twins_sought_at: Mapped[datetime | None]
     summary_text: Mapped[str | None]
     summary_refreshed_at: Mapped[datetime | None]
     scored_at: Mapped[datetime | None]

@@ -15,6 +15,7 @@ from worker.cli import (
     console,
     demo,
     doctor,
+    entities,
     exporting,
     imports,
     jobs,
@@ -23,7 +24,6 @@ from worker.cli import (
     reading,
     running,
     status,
-    tracing,
     write,
 )
 from worker.cli.errors import explain
@@ -64,18 +64,16 @@ app.command("demo")(demo.demo)
 app.command("up")(running.up)
 app.command("write")(write.write)
 app.command("import")(imports.import_)
-app.command("imports")(imports.imports)
 app.command("facts")(reading.facts)
 app.command("search")(asking.search)
 app.command("history")(asking.history)
 app.command("timeline")(asking.timeline)
-app.command("entities")(reading.entities)
+app.add_typer(entities.app, name="entities")
 app.command("relations")(reading.relations)
 app.command("neighbours")(asking.neighbours)
 app.command("status")(status.status)
 app.command("watch")(status.watch)
 app.command("failures")(operating.failures)
-app.command("trace")(tracing.trace)
 app.command("replay")(operating.replay)
 app.add_typer(jobs.app, name="jobs")
 app.command("metrics")(exporting.metrics)

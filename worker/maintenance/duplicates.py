@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from producer.contract import MemoryConfig
 from worker.db import ReadSession
 from worker.llm.verdicts import parse_fact_merge
+from worker.maintenance.folding import fold_facts, lock_active
 from worker.maintenance.job import Step
 from worker.write.calls import Calls
 from worker.write.extraction.claims import stems
@@ -55,72 +56,6 @@ SELECT f.id, f.fact_text AS text, f.event_date, f.attribute_key, f.value, f.conf
   FROM memory_facts f WHERE f.id = ANY (CAST(:ids AS uuid[]))
 """)
 
-LOCK = text("""
-SELECT f.id FROM memory_facts f WHERE f.id = ANY (CAST(:ids AS uuid[])) AND f.valid_to IS NULL ORDER BY f.id FOR UPDATE
-""")
-# Every message that said one of those that go has confirmed the one that stays, in its own words.
-MOVE_SAID = text("""
-WITH gone AS (
-  SELECT f.id, f.source_event_id, f.embedding, jsonb_build_object(
-           'text', f.fact_text, 'text_hash', encode(f.text_hash, 'hex'), 'confidence', f.confidence,
-           'importance', f.importance, 'attribute_key', f.attribute_key, 'value', f.value,
-           'source_context', f.source_context) AS wording
-    FROM memory_facts f WHERE f.id = ANY (CAST(:gone AS uuid[]))
-), said AS (
-  SELECT g.source_event_id AS event_id, e.occurred_at, g.wording, g.embedding
-    FROM gone g JOIN memory_events e ON e.id = g.source_event_id
-  UNION ALL
-  SELECT c.event_id, c.occurred_at, coalesce(c.wording, g.wording), coalesce(c.embedding, g.embedding)
-    FROM gone g JOIN memory_fact_confirmations c ON c.fact_id = g.id
-)
-INSERT INTO memory_fact_confirmations (fact_id, event_id, occurred_at, wording, embedding)
-SELECT DISTINCT ON (s.event_id) CAST(:kept AS uuid), s.event_id, s.occurred_at, s.wording, s.embedding
-  FROM said s JOIN memory_facts k ON k.id = :kept WHERE s.event_id <> k.source_event_id
- ORDER BY s.event_id
-ON CONFLICT DO NOTHING
-""")
-DROP_SAID = text("DELETE FROM memory_fact_confirmations WHERE fact_id = ANY (CAST(:gone AS uuid[]))")
-
-# Invariant: the one that stays begins with the first of them (behind its own predecessor's end), and loses nothing that
-# another knew.
-KEEP = text("""
-WITH gone AS (SELECT * FROM memory_facts WHERE id = ANY (CAST(:gone AS uuid[]))), best AS (
-  SELECT min(valid_from) AS valid_from, max(confidence) AS confidence, max(importance) AS importance,
-         sum(user_correction_count) AS corrections, sum(retrievals) AS retrievals,
-         max(last_retrieved_at) AS last_retrieved_at FROM gone
-), dated AS (
-  SELECT event_date, event_date_precision FROM gone WHERE event_date IS NOT NULL ORDER BY confidence DESC, id LIMIT 1
-), told AS (
-  SELECT attribute_key, value FROM gone WHERE attribute_key IS NOT NULL ORDER BY confidence DESC, id LIMIT 1
-), said AS (
-  SELECT count(*) AS many, max(occurred_at) AS last FROM memory_fact_confirmations WHERE fact_id = :kept
-)
-UPDATE memory_facts k
-   SET valid_from = greatest(least(k.valid_from, b.valid_from),
-                             (SELECT p.valid_to FROM memory_facts p WHERE p.id = k.supersedes_fact_id)),
-       confidence = greatest(k.confidence, b.confidence), importance = greatest(k.importance, b.importance),
-       event_date = coalesce(k.event_date, d.event_date),
-       event_date_precision = coalesce(k.event_date_precision, d.event_date_precision),
-       attribute_key = coalesce(k.attribute_key, t.attribute_key),
-       value = CASE WHEN k.attribute_key IS NULL THEN coalesce(t.value, k.value) ELSE k.value END,
-       confirmations = s.many, last_confirmed_at = greatest(k.last_confirmed_at, s.last), stale_at = NULL,
-       user_correction_count = k.user_correction_count + b.corrections, retrievals = k.retrievals + b.retrievals,
-       last_retrieved_at = greatest(k.last_retrieved_at, b.last_retrieved_at)
-  FROM best b CROSS JOIN said s LEFT JOIN dated d ON true LEFT JOIN told t ON true
- WHERE k.id = :kept
-""")
-# Its time in the world is in the one that stays, so it keeps none of its own: nobody finds the same thing twice.
-CLOSE = text("""
-UPDATE memory_facts SET valid_to = coalesce(valid_from, mandua_now()), invalidated_at = mandua_now(),
-       merged_into = :kept WHERE id = ANY (CAST(:gone AS uuid[]))
-""")
-MOVE_EVIDENCE = text("""
-WITH moved AS (
-  DELETE FROM memory_relationship_evidence WHERE fact_id = ANY (CAST(:gone AS uuid[])) RETURNING relationship_id
-)
-INSERT INTO memory_relationship_evidence (relationship_id, fact_id)
-SELECT DISTINCT relationship_id, CAST(:kept AS uuid) FROM moved ON CONFLICT DO NOTHING
-""")
 TOUCH = text("""
 UPDATE memory_entities SET facts_changed_at = mandua_now()
  WHERE agent_id = :agent_id AND canonical_key = :key RETURNING facts_changed_at
@@ -193,19 +128,14 @@ def merge(session: Session, agent_id: str, key: str, group: Sequence[Row[Any]]) 
 
     Nothing is done where one of them is active no longer.
     """
-    ids = [fact.id for fact in group]
-    if len(session.execute(LOCK, {"ids": ids}).all()) < len(ids):
-        return 0
     kept = max(group, key=_richness).id
-    given = {"kept": kept, "gone": [fact_id for fact_id in ids if fact_id != kept]}
-    session.execute(MOVE_SAID, given)
-    session.execute(DROP_SAID, {"gone": given["gone"]})
-    session.execute(KEEP, given)
-    session.execute(CLOSE, given)
-    session.execute(MOVE_EVIDENCE, given)
+    pairs = [(fact.id, kept) for fact in group if fact.id != kept]
+    if not lock_active(session, [fact.id for fact in group]):
+        return 0
+    fold_facts(session, pairs)
     now = session.execute(TOUCH, {"agent_id": agent_id, "key": key}).scalar_one()
     refresh_edges(session, [], [kept], now)
-    return len(given["gone"])
+    return len(pairs)
 
 
 def _richness(fact: Row[Any]) -> tuple[int, int, float, int, str]:

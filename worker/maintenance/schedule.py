@@ -1,6 +1,6 @@
 """The jobs, in the order in which an agent's run, and how often each may. The one place that says so.
 
-Duplicates go before profiles, so that a profile is written once.
+Entities that are one go before facts that say one thing, and both before profiles, so that a profile is written once.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from worker.maintenance.promotion import PromoteAttributes
 from worker.maintenance.scores import ScoreImportance
 from worker.maintenance.stale import MarkStale
 from worker.maintenance.summaries import RefreshSummaries
+from worker.maintenance.twins import DedupEntities
 from worker.settings import Settings
 
 JOBS: tuple[Job, ...] = (
+    DedupEntities(),
     DedupFacts(),
     PromoteAttributes(),
     ScoreImportance(),
@@ -25,6 +27,7 @@ JOBS: tuple[Job, ...] = (
 
 # Job -> the setting that says how many seconds lie between two of its runs for one agent.
 INTERVALS = {
+    "dedup_entities": "job_dedup_entities_sec",
     "dedup_facts": "job_dedup_facts_sec",
     "promote_attributes": "job_promote_attributes_sec",
     "score_importance": "job_score_sec",

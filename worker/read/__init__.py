@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from worker.read.facts import get_facts
     from worker.read.finding import note_used, search, search_words
     from worker.read.graph import neighbours
-    from worker.read.traces import trace
 
 _HOME = {
     "chronicle": ("history", "timeline"),
@@ -24,7 +23,6 @@ _HOME = {
     "facts": ("get_facts",),
     "finding": ("note_used", "search", "search_words"),
     "graph": ("neighbours",),
-    "traces": ("trace",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -37,7 +35,6 @@ __all__ = [
     "search",
     "search_words",
     "timeline",
-    "trace",
 ]
 
 

@@ -16,11 +16,13 @@ from tests.integration.turns.conftest import (  # noqa: F401
     process,
     rows,
 )
+from tests.scripted_model import ScriptedModel
 from worker.maintenance.planning import PlacedRun, place
 from worker.turns.dispatch import Dispatched, dispatch
 from worker.turns.running import Applied, Outcome, run_stage
 
 RunJob = Callable[..., dict[str, Any]]
+Tell = Callable[..., None]
 
 
 def take_turn(agent: str = "a") -> Dispatched:
@@ -61,3 +63,27 @@ def dispatch_left(database: Engine, agent: str) -> bool:
     with database.connect() as connection:
         query = "SELECT EXISTS (SELECT FROM runs WHERE agent_id = :agent AND finished_at IS NULL)"
         return bool(connection.execute(text(query), {"agent": agent}).scalar())
+
+
+@pytest.fixture
+def tell(process: Any, model: ScriptedModel) -> Tell:  # noqa: F811
+    """A message of agent a whose facts are (subject, text), and edges (source, type, target)."""
+    model.on("entity_resolution", lambda p: {"resolutions": [
+        {"name_number": name["number"], "reason": "in doubt", "candidate_number": None} for name in p["names"]
+    ]})  # fmt: skip
+    model.on("reconciliation", lambda p: {"decisions": [
+        {"fact_number": fact["number"], "reason": "", "action": "ADD", "existing_number": None} for fact in p["facts"]
+    ]})  # fmt: skip
+
+    def do(*facts: tuple[str, str], edges: tuple[tuple[str, str, str], ...] = ()) -> None:
+        names = dict.fromkeys([subject for subject, _ in facts] + [end for s, _, t in edges for end in (s, t)])
+        kinds = {"Orion Tech": "organization", "Recife": "place"}
+        model.queue("informed_extraction", {
+            "entities": [{"name": name, "type": kinds.get(name, "person"), "aliases": []} for name in names],
+            "facts": [{"subject": subject, "text": said, "confidence_level": "explicit_statement"}
+                      for subject, said in facts],
+            "relations": [{"source": source, "rel_type": kind, "target": target} for source, kind, target in edges],
+        })  # fmt: skip
+        process(" and ".join(names) + ": " + ". ".join(said for _, said in facts))
+
+    return do

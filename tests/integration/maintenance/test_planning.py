@@ -45,7 +45,7 @@ def to_the_end(agent: str) -> None:
 def test_what_is_due_gets_one_run_in_the_order_of_the_schedule_however_often_it_is_planned(two_agents, rows):
     assert plan_jobs() == ["a", "b"]
     placed = rows(UNFINISHED)
-    jobs = ["dedup_facts", "score_importance", PROFILES, "refresh_summaries"]
+    jobs = ["dedup_entities", "dedup_facts", "score_importance", PROFILES, "refresh_summaries"]
     assert [row["job"] for row in placed if row["agent_id"] == "a"] == jobs
     assert {row["lane"] for row in placed} == {Lane.JOB}
     assert plan_jobs() == []
