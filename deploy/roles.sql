@@ -25,7 +25,9 @@ END $$;
 
 -- Nobody has anything that is not said below.
 REVOKE ALL ON ALL TABLES IN SCHEMA public FROM PUBLIC, mandua_producer, mandua_worker, mandua_operator;
-REVOKE ALL ON FUNCTION accept_events(jsonb), event_outcome(uuid), event_digests(uuid[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION accept_events(jsonb), event_outcome(uuid), event_digests(uuid[]),
+  accept_staged(uuid, integer, double precision, double precision, double precision), import_outcome(uuid),
+  import_rejects(uuid), clear_import(uuid) FROM PUBLIC;
 REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO mandua_producer, mandua_worker, mandua_operator;
 
@@ -34,7 +36,14 @@ GRANT USAGE ON SCHEMA public TO mandua_producer, mandua_worker, mandua_operator;
 ALTER FUNCTION accept_events(jsonb) SECURITY DEFINER SET search_path = public, pg_temp;
 ALTER FUNCTION event_outcome(uuid) SECURITY DEFINER SET search_path = public, pg_temp;
 ALTER FUNCTION event_digests(uuid[]) SECURITY DEFINER SET search_path = public, pg_temp;
-GRANT EXECUTE ON FUNCTION accept_events(jsonb), event_outcome(uuid), event_digests(uuid[])
+ALTER FUNCTION accept_staged(uuid, integer, double precision, double precision, double precision)
+  SECURITY DEFINER SET search_path = public, pg_temp;
+ALTER FUNCTION import_outcome(uuid) SECURITY DEFINER SET search_path = public, pg_temp;
+ALTER FUNCTION import_rejects(uuid) SECURITY DEFINER SET search_path = public, pg_temp;
+ALTER FUNCTION clear_import(uuid) SECURITY DEFINER SET search_path = public, pg_temp;
+GRANT EXECUTE ON FUNCTION accept_events(jsonb), event_outcome(uuid), event_digests(uuid[]),
+  accept_staged(uuid, integer, double precision, double precision, double precision), import_outcome(uuid),
+  import_rejects(uuid), clear_import(uuid)
   TO mandua_producer, mandua_worker;
 
 -- What MemoryClient reads beside them: whether an event is there, whether it was refused, how far the workers lag.
@@ -45,13 +54,21 @@ GRANT SELECT (lane, created_at, finished_at) ON runs TO mandua_producer;
 GRANT INSERT (id, request), DELETE ON dry_runs TO mandua_producer;
 GRANT SELECT (id, result) ON dry_runs TO mandua_producer;
 
+-- Imports: where their files lie and how they are read. Rows are copied in; out they come only through the functions
+-- above, to whoever knows the import's id. Leave these two lines out where producers import nothing.
+GRANT SELECT, INSERT, UPDATE ON imports TO mandua_producer;
+GRANT INSERT ON import_rows TO mandua_producer;
+
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO mandua_worker;
 REVOKE UPDATE, DELETE ON memory_events FROM mandua_worker;
 
 -- The ledger without requests (which quote recent messages), plans and results.
 GRANT SELECT (id, event_id, agent_id, seq, lane, kind, job, state, stage, starts, failures, waits, attempts, fallback,
-              ready_at, status, cause, error_code, usage, timings, created_at, finished_at)
+              ready_at, status, cause, error_code, usage, timings, created_at, finished_at, import_id)
   ON runs TO mandua_operator;
+GRANT SELECT (id, path, state, stopped, limit_usd, messages, blank, accepted, duplicates, rejected, calls, tokens,
+              started_at, moved_at)
+  ON imports TO mandua_operator;
 GRANT SELECT ON agent_seq, agent_turns, workers, model_health, spending, failed_records, ledger_marks, run_totals,
   maintenance_runs
   TO mandua_operator;

@@ -67,6 +67,16 @@ def accept(connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelo
     return done
 
 
+def staged(request: WriteRequest, lane: Lane) -> tuple[str, bytes | None]:
+    """A message as ``accept_events`` takes it (JSON), to be accepted later; and the digest of its text masked, or
+    unmasked, where that differs from the text that would be stored."""
+    item = envelope(request, lane)
+    kept = _masked(item.request) if redacts_events() else item.request
+    other = request.message if kept is not item.request else mask(request.message).text
+    digest = sha256(other.encode()).digest() if other != kept.message else None
+    return json.dumps(_row(kept, item), ensure_ascii=False), digest
+
+
 def _masked(request: WriteRequest) -> WriteRequest:
     recent = tuple(mask(text).text for text in request.recent_messages)
     return request.model_copy(update={"message": mask(request.message).text, "recent_messages": recent})

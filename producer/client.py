@@ -11,15 +11,19 @@ import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import UUID
 
 from producer.connections import Database, Lag, celery_app, poll, publish_options
 from producer.contract import ConflictError, RecordEnvelope, RequestError, WriteRequest, WriteResult
 from producer.errors import BrokerDown, ClientError, StillRunning, TooBusy
 from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName
+
+if TYPE_CHECKING:
+    import psycopg
 
 # One accept call of more messages would make other agents wait.
 ACCEPT_CHUNK = 500
@@ -196,11 +200,11 @@ class MemoryClient:
 
         with self._require_database().connection() as connection:
             acceptances = accept(connection, envelopes)
-        self._nudge({item.request.agent_id for item in envelopes})
+        self.wake({item.request.agent_id for item in envelopes})
         return {id(item): done.outcome for item, done in zip(envelopes, acceptances, strict=True)}
 
-    def _nudge(self, agents: Iterable[str]) -> None:
-        """Wake the workers. The sweeper would find the agents as well, some seconds later."""
+    def wake(self, agents: Iterable[str]) -> None:
+        """Wake the workers for ``agents``. The sweeper would find them as well, some seconds later."""
         if self._app is None:
             return
         for agent_id in sorted(agents):
@@ -367,6 +371,15 @@ class MemoryClient:
 
         with self._require_database().connection() as connection:
             return dict(connection.execute(FINISHED, [list(events)]).fetchall())
+
+    @contextmanager
+    def connection(self) -> Iterator[psycopg.Connection[Any]]:
+        """The client's connection to its database, in autocommit; meanwhile other threads wait for it.
+
+        Raises ClientError without a database_url, and where the database does not answer.
+        """
+        with self._require_database().connection() as connection:
+            yield connection
 
     def _dry_result(self, run_id: UUID) -> WriteResult | None:
         with self._require_database().connection() as connection:

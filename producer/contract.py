@@ -85,6 +85,17 @@ def _parse_time(value: object) -> object:
     return value
 
 
+def _clean_values(value: Any) -> Any:
+    """``value`` (plain data) with every text in it cleaned."""
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean_values(item) for item in value]
+    if isinstance(value, dict):
+        return {_clean_values(key): _clean_values(item) for key, item in value.items()}
+    return value
+
+
 Time = Annotated[datetime | Literal["unknown"] | None, BeforeValidator(_parse_time)]
 _Clean = Annotated[str, BeforeValidator(lambda v: clean_text(v) if isinstance(v, str) else v)]
 
@@ -153,7 +164,7 @@ class WriteRequest(BaseModel):
     session_id: _Clean | None = None
     message_id: _Clean | None = None
     role: Literal["user", "assistant", "system"] = "user"
-    config_overrides: dict[str, Any] = Field(default_factory=dict)
+    config_overrides: Annotated[dict[str, Any], BeforeValidator(_clean_values)] = Field(default_factory=dict)
     verbose: bool = False
     dry_run: bool = False
 

@@ -49,6 +49,7 @@ class Settings(BaseSettings):
     agent_daily_usd: float | None = Field(default=None, ge=0)
     agent_daily_tokens: int | None = Field(default=None, ge=0)
     keep_runs_days: float = Field(default=30.0, ge=0)  # how long runs that ended well, their results and plans are kept
+    keep_traces: bool = True  # with them: what was sent and answered, for `mandua trace`
     # Seconds between two runs of a job for one agent, at least; 0 switches it off. What is due stands in the rows.
     job_plan_sec: float = Field(default=60.0, gt=0)  # how often somebody looks what is due
     job_dedup_entities_sec: float = Field(default=21_600.0, ge=0)

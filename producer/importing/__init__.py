@@ -1,4 +1,4 @@
-"""Importing history: one file a format, each finding messages in its files; ``run`` hands them in.
+"""Importing history: one file a format, each finding messages in its files; ``run`` hands them in, resumes, follows.
 
 ``read`` and ``preview`` are the same for programs: ``for item in read("chat.zip", agent_id="ana"): …``.
 """

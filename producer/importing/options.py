@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,20 @@ class Options:
             raise RequestError("agent_id is blank; say whose memory this is")
         if self.date_order is not None and self.date_order not in ORDERS:
             raise RequestError(f"{self.date_order!r} is no order of dates; write DMY, MDY or YMD")
+
+    def dump(self) -> dict[str, Any]:
+        """As plain data, from which ``load`` makes the same options."""
+        plain = asdict(self)
+        for name in ("since", "until"):
+            if isinstance(plain[name], datetime):
+                plain[name] = plain[name].isoformat()
+        return plain
+
+    @classmethod
+    def load(cls, plain: Mapping[str, Any]) -> Options:
+        """The options that ``dump`` made ``plain`` of."""
+        speakers = {name: Speaker(**said) for name, said in plain["speakers"].items()}
+        return cls(**{**plain, "speakers": speakers})
 
 
 def load_speakers(path: Path) -> dict[str, Speaker]:

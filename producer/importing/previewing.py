@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -12,19 +10,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from producer.contract import WriteRequest
+from producer.importing.pricing import input_tokens, price_of, tokens_of
 from producer.importing.rows import Notes, Row, Skipped
-
-# What one message costs beside its own text, in tokens, reckoned from the lengths of the prompts: instructions (1,300)
-# and schema (500) of the extraction, what is known of those it names (400), every second time a reconciliation (400);
-# and the replies. An estimate, not a bill.
-CALL_TOKENS = 2_600
-REPLY_TOKENS = 350
 
 # From this share of a file's messages on, one and the same time is no coincidence.
 _SAME_SHARE, _SAME_FROM = 0.9, 20
 _EARLIEST = datetime(1995, 1, 1, tzinfo=UTC)
-# Scripts without spaces between words come to about one token a character, others to one in four.
-_DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 
 @dataclass
@@ -34,6 +25,7 @@ class Preview:
     notes: Notes = field(default_factory=Notes)
     messages: int = 0
     characters: int = 0
+    agents: set[str] = field(default_factory=set)
     speakers: Counter[str] = field(default_factory=Counter)
     roles: dict[str, str] = field(default_factory=dict)
     skipped: Counter[str] = field(default_factory=Counter)
@@ -68,14 +60,14 @@ class Preview:
 
     def _message(self, request: WriteRequest) -> None:
         self.messages += 1
+        self.agents.add(request.agent_id)
         self.speakers[request.speaker_name] += 1
         self.roles.setdefault(request.speaker_name, request.role)
-        tokens = tokens_of(request.message)
-        self.tokens += tokens
+        self.tokens += tokens_of(request.message)
         self.characters += len(request.message)
-        if request.role == "user":
-            self.to_model += 1
-            self.tokens_to_model += tokens + sum(len(text) // 4 for text in request.recent_messages)
+        asked = input_tokens(request)
+        self.to_model += asked > 0
+        self.tokens_to_model += asked
         if isinstance(request.occurred_at, datetime):
             self._dated(request.occurred_at)
         elif request.occurred_at is None:
@@ -145,24 +137,5 @@ class Preview:
         """The estimated price in US dollars, None where it is not known. The first call imports litellm (seconds)."""
         if model is None or not self.to_model:
             return None
-        if importlib.util.find_spec("litellm") is None:
-            return None
-        # Its price list comes with it; a preview is no reason to go out to the network.
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        import litellm
-
-        try:
-            prompt, reply = litellm.cost_per_token(
-                model=model,
-                prompt_tokens=self.to_model * CALL_TOKENS + self.tokens_to_model,
-                completion_tokens=self.to_model * REPLY_TOKENS,
-            )
-        except Exception:  # it raises a bare Exception for a model that is not in its list
-            return None
-        return round(float(prompt) + float(reply), 4)
-
-
-def tokens_of(text: str) -> int:
-    """About how many tokens ``text`` comes to."""
-    dense = 0 if text.isascii() else len(_DENSE.findall(text))
-    return dense + (len(text) - dense) // 4
+        price = price_of(model)
+        return None if price is None else round(price.of(self.to_model, self.tokens_to_model), 4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ _LONGEST_ID = 400
 _NAMED_BY_FILE = frozenset({"whatsapp"})
 
 
-def rows(path: Path, options: Options, notes: Notes, *, counted_only: bool = False) -> Iterator[Row | Skipped]:
+def rows(path: Path, options: Options, notes: Notes, *, counted_only: bool = False) -> Generator[Row | Skipped]:
     """What an import of ``path`` finds, in the order of its files; ``notes`` is filled on the way.
 
     ``counted_only``: for a preview, which may not know yet whose memory an export is for.

@@ -136,9 +136,10 @@ def test_a_history_lands_in_the_order_in_which_it_happened(mandua: Mandua, tmp_p
 
     ended = mandua.run("import", str(file), "--agent", "history", "--wait", "--json")
     assert ended.code == 1  # rows were rejected
-    assert ended.json == {
-        "accepted": 3, "duplicates": 0, "rejected": 3, "ok": 3, "degraded": 0, "empty": 1, "failed": 0,
-    }  # fmt: skip
+    expected = {"accepted": 3, "duplicates": 0, "rejected": 3, "ok": 3, "degraded": 0, "empty": 1, "failed": 0}
+    assert {name: ended.json[name] for name in expected} == expected
+    followed = mandua.run("import", "--follow", ended.json["import_id"], "--json")
+    assert followed.json == ended.json
     rejected = [json.loads(line) for line in (tmp_path / "history.rejected.jsonl").read_text().splitlines()]
     assert [item["line"] for item in rejected] == [5, 6, 7]
     assert ["zone" in rejected[0]["reason"], "200000" in rejected[1]["reason"]] == [True, True]
@@ -148,6 +149,10 @@ def test_a_history_lands_in_the_order_in_which_it_happened(mandua: Mandua, tmp_p
     assert (now["fact_text"], now["valid_from"][:4]) == ("Tom lives in Leeds", "2022")
     again = mandua.run("import", str(file), "--agent", "history", "--wait", "--json").json
     assert (again["accepted"], again["duplicates"]) == (0, 3)
+    listed = mandua.run("imports", "--json").json["imports"]
+    assert [(item["id"], item["state"]) for item in listed] == [
+        (again["import_id"], "accepted"), (ended.json["import_id"], "accepted"),
+    ]  # fmt: skip
     assert events(mandua, "history") == 3
 
 

@@ -24,6 +24,7 @@ from worker.cli import (
     reading,
     running,
     status,
+    tracing,
     write,
 )
 from worker.cli.errors import explain
@@ -64,6 +65,7 @@ app.command("demo")(demo.demo)
 app.command("up")(running.up)
 app.command("write")(write.write)
 app.command("import")(imports.import_)
+app.command("imports")(imports.imports)
 app.command("facts")(reading.facts)
 app.command("search")(asking.search)
 app.command("history")(asking.history)
@@ -74,6 +76,7 @@ app.command("neighbours")(asking.neighbours)
 app.command("status")(status.status)
 app.command("watch")(status.watch)
 app.command("failures")(operating.failures)
+app.command("trace")(tracing.trace)
 app.command("replay")(operating.replay)
 app.add_typer(jobs.app, name="jobs")
 app.command("metrics")(exporting.metrics)

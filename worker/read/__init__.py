@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from worker.read.facts import get_facts
     from worker.read.finding import note_used, search, search_words
     from worker.read.graph import neighbours
+    from worker.read.traces import trace
 
 _HOME = {
     "chronicle": ("history", "timeline"),
@@ -23,6 +24,7 @@ _HOME = {
     "facts": ("get_facts",),
     "finding": ("note_used", "search", "search_words"),
     "graph": ("neighbours",),
+    "traces": ("trace",),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -35,6 +37,7 @@ __all__ = [
     "search",
     "search_words",
     "timeline",
+    "trace",
 ]
 
 

@@ -76,10 +76,10 @@ class Start:
 
 
 _RUN_COLUMNS = """
-  run.starts, run.failures, run.waits, run.fallback, run.request, run.usage, run.timings, run.lane, run.created_at,
-  e.id AS event_id, run.agent_id, run.job, e.message, e.speaker_name, e.role, e.source, e.session_id, e.occurred_at,
-  e.offset_minutes, p.extraction, p.resolution, p.reconciliation, p.vector_texts, p.vectors, p.replies, p.sent,
-  p.memory_version, mandua_now() AS begun_at, coalesce(s.input_tokens + s.output_tokens, 0) AS spent_tokens,
+  run.starts, run.attempts, run.failures, run.waits, run.fallback, run.request, run.usage, run.timings, run.lane,
+  run.created_at, e.id AS event_id, run.agent_id, run.job, e.message, e.speaker_name, e.role, e.source, e.session_id,
+  e.occurred_at, e.offset_minutes, p.extraction, p.resolution, p.reconciliation, p.vector_texts, p.vectors, p.replies,
+  p.sent, p.memory_version, mandua_now() AS begun_at, coalesce(s.input_tokens + s.output_tokens, 0) AS spent_tokens,
   coalesce(s.cost_usd, 0) AS spent_usd
 """
 _SPENT_TODAY = """
@@ -176,19 +176,23 @@ WITH mine AS ({{mine}}), moved AS (
          usage = CAST(:usage AS jsonb), timings = timings || CAST(:timings AS jsonb), {_NO_AHEAD}
     FROM mine WHERE id = :run AND stage = :stage AND finished_at IS NULL RETURNING 1
 ), spent AS ({{spend}})
-INSERT INTO run_plans AS p (run_id, {{column}}, vector_texts, vectors, memory_version)
-SELECT :run, CAST(:plan AS jsonb), CAST(:vector_texts AS jsonb), :vectors, :memory_version FROM moved
+INSERT INTO run_plans AS p (run_id, {{column}}, vector_texts, vectors, memory_version, told)
+SELECT :run, CAST(:plan AS jsonb), CAST(:vector_texts AS jsonb), :vectors, :memory_version, CAST(:told AS jsonb)
+  FROM moved
 ON CONFLICT (run_id) DO UPDATE SET {{column}} = excluded.{{column}}, vector_texts = excluded.vector_texts,
-   vectors = excluded.vectors, replies = '{{{{}}}}', sent = '{{{{}}}}',
+   vectors = excluded.vectors, replies = '{{{{}}}}', sent = '{{{{}}}}', told = p.told || excluded.told,
    memory_version = coalesce(p.memory_version, excluded.memory_version)
 RETURNING 1
 """  # noqa: S608
+
+# A model that is away for days is told of often enough.
+_TOLD = "CASE WHEN jsonb_array_length(p.told) < 40 THEN p.told || CAST(:told AS jsonb) ELSE p.told END"
 
 # Invariant: a run that was given back keeps its place; only ready_at says when its agent goes on. Its usage has all
 # that its kept replies cost, and what is still noted as sent are the calls whose reply is lost.
 _GIVE_BACK = f"""
 WITH mine AS ({{mine}}), spent AS ({{spend}}), noted AS (
-  UPDATE run_plans p SET sent = CAST(:lost AS jsonb),
+  UPDATE run_plans p SET sent = CAST(:lost AS jsonb), told = {_TOLD},
          replies = (SELECT coalesce(jsonb_object_agg(r.key, r.value - 'usage'), '{{{{}}}}')
                       FROM jsonb_each(p.replies) r)
     FROM mine WHERE p.run_id = :run
@@ -216,7 +220,11 @@ UPDATE runs SET starts = starts - 1, {_NO_AHEAD} WHERE id = :run AND ahead_token
 """  # noqa: S608
 
 _PARK = f"""
-WITH mine AS ({{mine}}), spent AS ({{spend}})
+WITH mine AS ({{mine}}), spent AS ({{spend}}), noted AS (
+  INSERT INTO run_plans AS p (run_id, told) SELECT :run, CAST(:told AS jsonb) FROM mine
+   WHERE CAST(:told AS jsonb) <> '[]'
+  ON CONFLICT (run_id) DO UPDATE SET told = p.told || excluded.told
+)
 UPDATE runs SET state = 'parked', status = 'failed', cause = :cause, error_code = :error_code,
        finished_at = mandua_now(), usage = CAST(:usage AS jsonb), {_NO_AHEAD}
   FROM mine WHERE id = :run AND finished_at IS NULL RETURNING 1
@@ -242,8 +250,12 @@ UPDATE agent_turns SET run_id = NULL, stage_token = NULL, lease_until = NULL, wo
  WHERE agent_id = :agent AND run_id = :run AND fence = :fence AND stage_token = :token RETURNING 1
 """
 FINISH_RUN = f"""
-WITH spent AS ({_SPEND.format(once="(SELECT 1) AS once")}), gone AS (DELETE FROM run_plans WHERE run_id = :run),
-kept AS (INSERT INTO run_results (run_id, result) VALUES (:run, CAST(:result AS jsonb)))
+WITH spent AS ({_SPEND.format(once="(SELECT 1) AS once")}), gone AS (
+  DELETE FROM run_plans WHERE run_id = :run RETURNING told
+), kept AS (
+  INSERT INTO run_results (run_id, result, trace)
+  VALUES (:run, CAST(:result AS jsonb), coalesce((SELECT told FROM gone), '[]') || CAST(:told AS jsonb))
+)
 UPDATE runs SET state = 'done', status = :status, finished_at = mandua_now(), starts = 0, failures = 0, cause = NULL,
        error_code = NULL, fallback = NULL, usage = CAST(:usage AS jsonb),
        timings = timings || CAST(:timings AS jsonb)
@@ -306,19 +318,20 @@ def advance(
     bill: Bill,
     timings: Mapping[str, float],
     memory_version: int,
+    told: str = "[]",
 ) -> None:
     """Store ``plan`` (JSON) and move the run on to ``following``. Raises LostHold: nothing was stored."""
     mine, spend = _AHEAD_TOKEN if hold.ahead else _RELEASE_STAGE, _SPEND.format(once="moved")
     statement = _ADVANCE.format(mine=mine, spend=spend, column=_PLAN_COLUMN[hold.stage])
     _checked(
         statement, hold, next=following.value, plan=plan, vector_texts=json.dumps(vectors[0], ensure_ascii=False),
-        vectors=vectors[1], timings=json.dumps(timings), memory_version=memory_version, **bill.parameters(),
+        vectors=vectors[1], timings=json.dumps(timings), memory_version=memory_version, told=told, **bill.parameters(),
     )  # fmt: skip
 
 
 def give_back(
     hold: Hold, *, delay: float, counted: bool, cause: str, error_code: str, fallback: str | None, bill: Bill,
-    lost: Mapping[str, int],
+    lost: Mapping[str, int], told: str = "[]",
 ) -> None:  # fmt: skip
     """Free the turn; the run keeps its place and is ready again after ``delay`` seconds. Raises LostHold.
 
@@ -327,7 +340,7 @@ def give_back(
     _checked(
         _GIVE_BACK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN, spend=_SPEND.format(once="mine")), hold,
         delay=delay, counted=int(counted), waited=1, cause=cause, error_code=error_code, fallback=fallback,
-        lost=json.dumps(lost), **bill.parameters(),
+        lost=json.dumps(lost), told=told, **bill.parameters(),
     )  # fmt: skip
 
 
@@ -341,11 +354,11 @@ def hand_over(hold: Hold) -> None:
     _checked(_HAND_OVER_AHEAD if hold.ahead else _HAND_OVER, hold)
 
 
-def park(hold: Hold, *, cause: str, error_code: str, bill: Bill) -> None:
+def park(hold: Hold, *, cause: str, error_code: str, bill: Bill, told: str = "[]") -> None:
     """Give the run up at this stage, with its cause, and free the turn. Raises LostHold."""
     _checked(
         _PARK.format(mine=_AHEAD_TOKEN if hold.ahead else _FREE_TURN, spend=_SPEND.format(once="mine")), hold,
-        cause=cause, error_code=error_code, **bill.parameters(),
+        cause=cause, error_code=error_code, told=told, **bill.parameters(),
     )  # fmt: skip
 
 
@@ -357,13 +370,14 @@ def park_dead(run_id: UUID, fence: int | None, *, cause: str) -> Row[Any] | None
 
 
 def finish(
-    connection: Connection, hold: Hold, *, status: str, result: str, bill: Bill, timings: Mapping[str, float]
-) -> None:
+    connection: Connection, hold: Hold, *, status: str, result: str, bill: Bill, timings: Mapping[str, float],
+    told: str = "[]",
+) -> None:  # fmt: skip
     """Mark the run done and free the turn, in the transaction that applied its plan. Raises LostHold: roll back."""
     finished = connection.execute(
         text(FINISH_RUN),
         {"run": hold.run_id, "agent": hold.agent_id, "status": status, "result": result,
-         "timings": json.dumps(timings), **bill.parameters()},
+         "timings": json.dumps(timings), "told": told, **bill.parameters()},
     )
     if finished.one_or_none() is None:
         raise LostHold

@@ -27,7 +27,7 @@ _FROM_STAGE = "CASE WHEN p.extraction ->> 'plan_version' = :plan_version THEN 'r
 # move to the new run: replies that were kept stand, calls that were sent are the old run's affair.
 REPLAY = f"""
 WITH wanted AS (
-  SELECT DISTINCT ON (r.event_id) r.id, r.event_id, r.agent_id, r.request, r.state
+  SELECT DISTINCT ON (r.event_id) r.id, r.event_id, r.agent_id, r.request, r.state, r.import_id
     FROM runs r WHERE r.event_id = ANY (:events) ORDER BY r.event_id, r.created_at DESC, r.seq DESC
 ), parked AS (
   SELECT w.*, {_FROM_STAGE} AS from_stage,
@@ -40,8 +40,8 @@ WITH wanted AS (
     FROM (SELECT DISTINCT agent_id, many FROM parked) p WHERE s.agent_id = p.agent_id
   RETURNING s.agent_id, s.next_seq - p.many AS base
 ), placed AS (
-  INSERT INTO runs (id, event_id, agent_id, seq, lane, stage, request)
-  SELECT gen_random_uuid(), p.event_id, p.agent_id, m.base + p.nth - 1, 1, p.from_stage, p.request
+  INSERT INTO runs (id, event_id, agent_id, seq, lane, stage, request, import_id)
+  SELECT gen_random_uuid(), p.event_id, p.agent_id, m.base + p.nth - 1, 1, p.from_stage, p.request, p.import_id
     FROM parked p JOIN moved m ON m.agent_id = p.agent_id
   RETURNING id, event_id, agent_id, stage
 ), plans AS (

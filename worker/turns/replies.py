@@ -14,6 +14,7 @@ from worker.turns import hold as holding
 from worker.turns import limits
 from worker.turns.hold import Hold
 from worker.write.calls import CallUsage, KeptReply
+from worker.write.told import ToldCalls
 
 
 class TurnLedger:
@@ -27,6 +28,7 @@ class TurnLedger:
         self._lock = threading.Lock()
         self.lost = dict(sent)
         self._replies = replies
+        self.told = ToldCalls()  # what this start asked and was answered
         self.cooled: set[str] = set()  # models whose pause was just over: their answer is news to everybody
 
     def announce(self, key: str, model: str) -> int:

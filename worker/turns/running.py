@@ -33,12 +33,14 @@ from worker.turns import job_steps, limits
 from worker.turns.hold import Bill, LostHold, Start
 from worker.turns.life import at_work
 from worker.turns.replies import TurnLedger
+from worker.turns.telling import told
 from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache, model_of
 from worker.write.message import Message
 from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolution
 from worker.write.policy import DATABASE, OWN_ERROR, WORKER_DIED, Action, decide
-from worker.write.result import build_result
+from worker.write.result import build_result, trace_of
 from worker.write.stages import Plans, plan_stage
+from worker.write.told import ToldCalls
 from worker.write.upsert import upsert
 
 LONGEST_WAIT = 60.0
@@ -121,7 +123,7 @@ def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = Fa
 def _begun(start: Start, *, alone: bool) -> Outcome:
     usage = CallUsage.model_validate(start.row.usage)
     if start.deaths >= DEATHS_BEFORE_BLAME:
-        return _park(start, usage, WORKER_DIED, WORKER_DIED)
+        return _park(start, usage, WORKER_DIED, WORKER_DIED, ToldCalls())
     if start.deaths >= DEATHS_BEFORE_ALONE and not alone:
         # Given back as it was, deaths and all: the process of its own begins it anew.
         return _hand_over(start)
@@ -157,7 +159,7 @@ def _work(start: Start, usage: CallUsage, ledger: TurnLedger) -> Outcome:
     while True:
         try:
             if start.hold.stage is Stage.UPSERT:
-                return _apply(start, message_of(start.row), _plans_of(start.row), usage, {})
+                return _apply(start, message_of(start.row), _plans_of(start.row), usage, {}, ledger)
             if start.hold.stage is Stage.JOB:
                 return _job_step(start, usage, ledger, fallback)
             return _plan(start, usage, ledger, fallback)
@@ -178,7 +180,7 @@ def _work(start: Start, usage: CallUsage, ledger: TurnLedger) -> Outcome:
                 fallback = cause
                 continue
             if verdict.action is Action.PARK:
-                return _park(start, usage, cause, code)
+                return _park(start, usage, cause, code, ledger.told)
             return _give_back(start, usage, ledger, cause, code, retry_after, verdict.counted, fallback)
 
 
@@ -238,11 +240,12 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
         raise ValueError(f"{stage.value} made no plan")
     nothing = plans.extraction is not None and plans.extraction.empty
     if nothing and not start.hold.ahead:
-        return _apply(start, message, plans, usage, timings)
+        return _apply(start, message, plans, usage, timings, ledger)
     following = Stage.UPSERT if nothing else RUN_STAGES[RUN_STAGES.index(stage) + 1]
     holding.advance(
         start.hold, following, made.model_dump_json(), calls.vectors.dump(),
         bill=_bill(start, usage), timings=timings, memory_version=int(row.version),
+        told=told(start, ledger.told, "planned", fallback=fallback),
     )  # fmt: skip
     return Moved(start.hold.agent_id)
 
@@ -262,7 +265,10 @@ def _job_step(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str 
 
 def _calls(start: Start, usage: CallUsage, ledger: TurnLedger, timeout: float) -> Calls:
     vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
-    return Calls(language_model(), embedding_model(), timeout=timeout, ledger=ledger, vectors=vectors, usage=usage)
+    return Calls(
+        language_model(), embedding_model(), timeout=timeout, ledger=ledger, vectors=vectors, usage=usage,
+        told=ledger.told if settings().keep_traces else None,
+    )  # fmt: skip
 
 
 def _note_calls(usage: CallUsage, ledger: TurnLedger, asked: dict[str, int]) -> None:
@@ -273,7 +279,9 @@ def _note_calls(usage: CallUsage, ledger: TurnLedger, asked: dict[str, int]) -> 
     ledger.lost.clear()
 
 
-def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timings: dict[str, float]) -> Outcome:
+def _apply(
+    start: Start, message: Message, plans: Plans, usage: CallUsage, timings: dict[str, float], ledger: TurnLedger
+) -> Outcome:
     """Apply the plans, mark the run done and free the turn: one commit."""
     extraction, resolution, reconciliation = plans.ready()
     vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
@@ -283,13 +291,14 @@ def _apply(start: Start, message: Message, plans: Plans, usage: CallUsage, timin
         holding.lock_for_apply(connection, start.hold)
         applied = upsert(session, message, extraction, resolution, reconciliation, vectors)
         timings = {**timings, Stage.UPSERT.value: round((time.perf_counter() - begun) * 1000, 3)}
-        result = build_result(
-            message, extraction, resolution, reconciliation, applied, usage, {**start.row.timings, **timings}
-        )
+        taken = {**start.row.timings, **timings}
+        result = build_result(message, extraction, resolution, reconciliation, applied, usage, taken)
+        trace = result.pipeline or trace_of(extraction, resolution, reconciliation, applied, taken)
         usage.note_reading(result.repairs, [item.reason for item in result.rejected])
         holding.finish(
             connection, start.hold, status=result.status, result=result.model_dump_json(),
             bill=_bill(start, usage), timings=timings,
+            told=told(start, ledger.told, "applied", steps=[step.model_dump(mode="json") for step in trace.steps]),
         )  # fmt: skip
     return Applied(start.hold.agent_id, result.status)
 
@@ -305,13 +314,15 @@ def _give_back(
         holding.give_back(
             start.hold, delay=delay, counted=counted, cause=cause, error_code=code, fallback=fallback,
             bill=_bill(start, usage), lost=ledger.lost,
+            told=told(start, ledger.told, "waits", cause=cause, code=code, delay=round(delay, 3), fallback=fallback),
         )  # fmt: skip
     return Waiting(start.hold.agent_id, cause, code, delay)
 
 
-def _park(start: Start, usage: CallUsage, cause: str, code: str) -> Outcome:
+def _park(start: Start, usage: CallUsage, cause: str, code: str, calls: ToldCalls) -> Outcome:
     with _tolerating_a_lost_database():
-        holding.park(start.hold, cause=cause, error_code=code, bill=_bill(start, usage))
+        entry = told(start, calls, "parked", cause=cause, code=code, fallback=start.row.fallback)
+        holding.park(start.hold, cause=cause, error_code=code, bill=_bill(start, usage), told=entry)
         if start.hold.stage is Stage.JOB:
             job_steps.note_failure(start, usage, cause)
     return Parked(start.hold.agent_id, cause, code)

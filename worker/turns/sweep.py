@@ -33,6 +33,8 @@ FORGET_WORKERS = "DELETE FROM workers WHERE heartbeat_at < mandua_now() - interv
 FORGET_DRY_RUNS = "DELETE FROM dry_runs WHERE created_at < mandua_now() - interval '10 minutes'"
 FORGET_JOBS = "DELETE FROM maintenance_runs WHERE finished_at < mandua_now() - interval '90 days'"
 FORGET_SPENDING = "DELETE FROM spending WHERE day < (mandua_now() AT TIME ZONE 'UTC')::date - 90"
+# What is still staged goes with it; it was not touched for as long as runs are kept.
+FORGET_IMPORTS = "DELETE FROM imports WHERE moved_at < mandua_now() - make_interval(secs => :keep_sec)"
 FORGET_RECORDS = "DELETE FROM failed_records WHERE recorded_at < mandua_now() - interval '7 days'"
 
 # Invariant: only what is folded into the totals goes; a failure stays until a later run of its event has ended well.
@@ -66,8 +68,8 @@ def note_sweep() -> None:
 
 def clean_up() -> None:
     """Remove what only mattered for minutes (workers long gone, dry runs, refused records), what jobs did and agents
-    spent more than 90 days ago, and runs that ended well more than MANDUA_KEEP_RUNS_DAYS ago, at most 20,000 a time.
-    What finished lately is folded into the totals first.
+    spent more than 90 days ago, and, older than MANDUA_KEEP_RUNS_DAYS, imports that stood still and runs that ended
+    well, at most 20,000 a time. What finished lately is folded into the totals first.
     """
     with autocommit() as connection:
         for statement in (FORGET_WORKERS, FORGET_DRY_RUNS, FORGET_RECORDS, FORGET_JOBS, FORGET_SPENDING):
@@ -77,6 +79,7 @@ def clean_up() -> None:
             break
     keep = settings().keep_runs_days * DAY
     with autocommit() as connection:
+        connection.execute(text(FORGET_IMPORTS), {"keep_sec": keep})
         for _ in range(BATCHES):
             gone = connection.execute(text(FORGET_RUNS), {"keep_sec": keep, "many": RUNS_A_BATCH}).rowcount
             if gone < RUNS_A_BATCH:

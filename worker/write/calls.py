@@ -11,6 +11,7 @@ import inspect
 import json
 import re
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from worker.llm.prompts import prompt, version_of
 from worker.llm.provider import Cause, Completion, LLMProvider, ModelError
 from worker.llm.schemas import SCHEMAS
 from worker.write.tokens import SentPrompt
+from worker.write.told import ToldCalls
 
 T = TypeVar("T")
 
@@ -198,6 +200,7 @@ class Calls:
         ledger: ReplyLedger | None = None,
         vectors: VectorCache | None = None,
         usage: CallUsage | None = None,
+        told: ToldCalls | None = None,
     ) -> None:
         self._llm = llm
         self._embeddings = embeddings
@@ -206,6 +209,7 @@ class Calls:
         self.timeout = timeout
         self.vectors = vectors or VectorCache()
         self.usage = usage or CallUsage()
+        self._told = told  # None: nobody will ask
         self.prompts: list[SentPrompt] | None = None  # set to [] to keep what is sent, for a dry run's trace
         self.without_embeddings = False  # set where nothing can wait (in-process) and the embeddings do not answer
 
@@ -239,21 +243,63 @@ class Calls:
             if not kept.counted:  # its worker died before it could say what it had cost
                 with self._lock:
                     self.usage.add(task, kept.completion, lost=kept.lost)
-            return parse(kept.completion)
+            return self._parsed(task, payload, kept.completion, parse, kept=True)
         model = model_of(self._llm, task)
         lost = self._ledger.announce(key, model)
-        schema = SCHEMAS.get(task)
+        begun = time.perf_counter()
         try:
-            completion = self._llm.complete(task, system, payload, schema=schema, timeout=self.timeout, **larger)
+            completion = self._llm.complete(
+                task, system, payload, schema=SCHEMAS.get(task), timeout=self.timeout, **larger
+            )
         except ModelError as error:
             error.model = model
+            self._tell(task, payload, begun, error=error)
             self._ledger.unanswered(key, lost)
             raise
         with self._lock:
             self.usage.add(task, completion, lost=lost)
-        parsed = parse(completion)
+        parsed = self._parsed(task, payload, completion, parse, begun)
         self._ledger.store(key, completion, self.usage, lost)
         return parsed
+
+    def _parsed(
+        self,
+        task: str,
+        payload: Mapping[str, Any],
+        completion: Completion,
+        parse: Callable[[Completion], T],
+        begun: float | None = None,
+        *,
+        kept: bool = False,
+    ) -> T:
+        try:
+            parsed = parse(completion)
+        except ModelError as error:
+            self._tell(task, payload, begun, completion, error, kept=kept)
+            raise
+        self._tell(task, payload, begun, completion, kept=kept)
+        return parsed
+
+    def _tell(
+        self,
+        task: str,
+        payload: Mapping[str, Any],
+        begun: float | None,
+        completion: Completion | None = None,
+        error: ModelError | None = None,
+        *,
+        kept: bool = False,
+    ) -> None:
+        """Note the call for a trace."""
+        if self._told is None:
+            return
+        usage = completion.usage if completion else None
+        self._told.note(
+            task, self.usage.prompts[task], payload, reply=completion.text if completion else None,
+            error=(error.cause.value, str(error)) if error else None, kept=kept,
+            ms=0.0 if begun is None else (time.perf_counter() - begun) * 1000,
+            tokens=(usage.input_tokens, usage.output_tokens) if usage else (0, 0),
+        )  # fmt: skip
 
     def embed(self, texts: Sequence[str]) -> VectorCache:
         """The vectors of ``texts`` (and of all texts embedded before), asking only for those that are missing.

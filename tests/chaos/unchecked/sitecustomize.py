@@ -26,7 +26,7 @@ CONDITIONS = {
     "_ADVANCE": " AND stage = :stage AND finished_at IS NULL",
     "FINISH_RUN": " AND finished_at IS NULL",
 }
-RESULT_ONCE = ("CAST(:result AS jsonb)))", "CAST(:result AS jsonb)) ON CONFLICT DO NOTHING)")
+RESULT_ONCE = ("CAST(:told AS jsonb))\n)", "CAST(:told AS jsonb)) ON CONFLICT DO NOTHING\n)")
 
 
 def _without_checks(module: ModuleType) -> None:

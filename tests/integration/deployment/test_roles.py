@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from producer import MemoryClient
 from producer.contract import ConflictError, WriteRequest
+from producer.importing import Options, run
 from tests.conftest import bound
 from tests.scripted_model import ScriptedModel
 from worker import models_in_use
@@ -68,7 +69,7 @@ def test_it_can_be_run_again(database_url: str) -> None:
     apply_roles(database_url)
 
 
-def test_a_producer_hands_in_and_asks_and_reads_nothing_else(roles: dict[str, str]) -> None:
+def test_a_producer_hands_in_and_asks_and_reads_nothing_else(roles: dict[str, str], tmp_path: Path) -> None:
     url = roles["mandua_producer"]
     with MemoryClient(database_url=url, accept="database", max_lag=60) as client:
         first = client.enqueue("a", f"I live in {SECRET}", "Rui", message_id="m1")
@@ -82,6 +83,12 @@ def test_a_producer_hands_in_and_asks_and_reads_nothing_else(roles: dict[str, st
         assert client.finished([first.event_id]) == {}
         assert client.wait_accepted([first.event_id], 0) == set()
         assert client.lag() >= 0
+        file = tmp_path / "history.jsonl"
+        file.write_text('{"agent_id": "a", "message": "I moved", "speaker_name": "Rui", "occurred_at": null}\n{')
+        imported = run.start(client, file, Options())
+        assert (imported.accepted, imported.rejected, imported.unfinished) == (1, 1, 1)
+        assert [item.line for item in run.rejects(client, imported.import_id)] == [2]
+        run.forget_rejects(client, imported.import_id)
     with psycopg.connect(url, autocommit=True) as connection:
         (row,) = connection.execute("INSERT INTO dry_runs (id, request) VALUES (gen_random_uuid(), '{}') RETURNING id")
         connection.execute("SELECT result FROM dry_runs WHERE id = %s", row)
@@ -92,6 +99,7 @@ def test_a_producer_hands_in_and_asks_and_reads_nothing_else(roles: dict[str, st
         "SELECT fact_text FROM memory_facts",
         "SELECT display_name FROM memory_entities",
         "SELECT request FROM runs",
+        "SELECT item FROM import_rows",
         "SELECT result FROM run_results",
         "SELECT extraction FROM run_plans",
         "INSERT INTO memory_events (id, agent_id, speaker_name, message) VALUES (gen_random_uuid(), 'a', 'b', 'c')",

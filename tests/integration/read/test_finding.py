@@ -15,11 +15,23 @@ from sqlalchemy.engine import Connection
 import worker.read as reading
 from tests.integration.read.conftest import EVENT, uuid
 from tests.integration.write.scene import Scene, always, day
-from worker.read import chronicle, entities, facts, finding, get_entity, graph, history, neighbours, search, timeline
+from worker.read import (
+    chronicle,
+    entities,
+    facts,
+    finding,
+    get_entity,
+    graph,
+    history,
+    neighbours,
+    search,
+    timeline,
+    traces,
+)
 
 
 def test_the_examples_of_the_docstrings_run(database: Engine) -> None:
-    for module in (chronicle, entities, facts, finding, graph):
+    for module in (chronicle, entities, facts, finding, graph, traces):
         found = doctest.testmod(module)
         assert (found.attempted > 0, found.failed) == (True, 0), module.__name__
     assert all(getattr(reading, name).__doc__ for name in reading.__all__)

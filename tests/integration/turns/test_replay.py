@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Engine, text
@@ -89,10 +89,14 @@ def test_only_an_extraction_by_this_code_is_kept(
     accepted, rows: Rows, database: Engine, version: int, stage: str
 ) -> None:
     (done,) = accepted("one")
+    imported = uuid4()
+    with database.begin() as connection:
+        connection.execute(text("UPDATE runs SET import_id = :imported"), {"imported": imported})
     parked_with_plans(rows, database, done.event_id, version)
     assert dict(replay_chosen(Choice(events=[done.event_id])).by_stage) == {stage: 1}
     run = run_of(rows, done.event_id)
     assert (run["stage"], run["lane"], run["state"], run["seq"]) == (stage, Lane.BULK, "accepted", 2)
+    assert run["import_id"] == imported, "whose import it was is not forgotten"
     (plan,) = rows("SELECT * FROM run_plans")
     assert plan["run_id"] == run["id"]
     assert (plan["extraction"] is not None) == (stage == "resolve")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from producer.importing import preview
-from producer.importing.previewing import tokens_of
+from producer.importing.pricing import tokens_of
 from tests.unit.producer.importing.exports import written
 from tests.unit.producer.importing.test_jsonl import row
 
