@@ -33,13 +33,16 @@ def read(path: str | Path, *, notes: Notes | None = None, **options: Any) -> Ite
         yield item if isinstance(item, Skipped) else item.request
 
 
-def preview(path: str | Path, *, model: str | None = None, **options: Any) -> dict[str, Any]:
+def preview(
+    path: str | Path, *, model: str | None = None, per_sec: float | None = None, **options: Any
+) -> dict[str, Any]:
     """What ``read`` would find, counted, with dates, speakers, warnings and price; ``Preview.report`` lists the keys.
 
-    ``options`` as in ``read``; without an ``agent_id`` it counts all the same. Raises what ``read`` raises.
+    ``per_sec``: the rate (``run.rate``) for the time that it will take. ``options`` as in ``read``; without an
+    ``agent_id`` it counts all the same. Raises what ``read`` raises.
     """
     notes = Notes()
     seen = Preview(notes)
     for item in rows(Path(path), Options(**options), notes, counted_only=True):
         seen.note(item)
-    return seen.report(model)
+    return seen.report(model, per_sec)

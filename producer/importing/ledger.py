@@ -44,6 +44,23 @@ UNLOCK = "SELECT pg_advisory_unlock(hashtextextended(CAST(%s AS text), 0))"
 
 ACCEPT = "SELECT accepted, duplicates, rejected, agents, more FROM accept_staged(%s, %s, %s, %s, %s)"
 
+# The time in which messages were before the workers, gaps left out, over the last 2,000 that finished within the last
+# ten minutes; what waited longer than these took counts from the first of them on. Jobs are lane 2.
+RATE = """
+WITH recent AS (
+  SELECT created_at, finished_at FROM runs
+   WHERE finished_at > mandua_now() - interval '10 minutes' AND lane < 2 ORDER BY finished_at DESC LIMIT 2000
+), spans AS (
+  SELECT greatest(created_at, min(finished_at) OVER ()) AS begun, finished_at FROM recent
+), ordered AS (
+  SELECT begun, finished_at, max(finished_at) OVER (
+           ORDER BY begun, finished_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS covered FROM spans
+)
+SELECT count(*), extract(epoch FROM sum(greatest(interval '0', finished_at - greatest(begun, covered)))) FROM ordered
+"""
+# Fewer say nothing.
+ENOUGH = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -132,6 +149,12 @@ def accept_chunk(
     token, reply = (price.token, price.reply) if price is not None else (0.0, 0.0)
     row = connection.execute(ACCEPT, [import_id, many, token, reply, budget]).fetchone()
     return None if row is None else Chunk(*row)
+
+
+def rate(connection: Connection) -> float | None:
+    """Messages that all workers together get through in a second, while they have any; None where few did lately."""
+    many, seconds = connection.execute(RATE).fetchone() or (0, None)
+    return (many - 1) / float(seconds) if many >= ENOUGH and seconds else None
 
 
 def outcome(connection: Connection, import_id: UUID) -> tuple[dict[str, int], float]:

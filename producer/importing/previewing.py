@@ -106,13 +106,14 @@ class Preview:
             said.append(f"{self.now} rows have no occurred_at and would be dated now")
         return said
 
-    def report(self, model: str | None = None) -> dict[str, Any]:
+    def report(self, model: str | None = None, per_sec: float | None = None) -> dict[str, Any]:
         """All of it, as plain data.
 
         ``tokens`` estimates what the messages alone come to. ``calls`` are the messages that are read by the model,
         ``cost_usd`` what that costs by the price list of ``model`` (default MANDUA_LLM_MODEL): None where no model is
-        named, where the list does not have it, or where litellm is not installed. ``first`` and ``last`` are ISO
-        times, None where no message has one.
+        named, where the list does not have it, or where litellm is not installed. ``seconds`` is how long the workers
+        will be at it if they go on as they do, ``per_sec`` messages a second (``run.rate``): None where that is not
+        known. ``first`` and ``last`` are ISO times, None where no message has one.
         """
         return {
             "format": self.notes.format,
@@ -130,6 +131,8 @@ class Preview:
             "tokens": self.tokens,
             "calls": self.to_model,
             "cost_usd": self.cost(model or os.environ.get("MANDUA_LLM_MODEL") or None),
+            "per_sec": None if per_sec is None else round(per_sec, 2),
+            "seconds": None if not per_sec else round(self.messages / per_sec),
             "warnings": self.notes.warnings + self.suspicions(),
         }
 

@@ -126,6 +126,12 @@ def report(client: MemoryClient, import_id: UUID) -> Report:
         return _report(connection, import_id)
 
 
+def rate(client: MemoryClient) -> float | None:
+    """Messages a second that the workers get through now; None where too few were finished within ten minutes."""
+    with client.connection() as connection:
+        return ledger.rate(connection)
+
+
 def path_of(client: MemoryClient, import_id: UUID) -> Path:
     """Where the export of an import lies, or lay. Raises RequestError, ClientError."""
     with client.connection() as connection:

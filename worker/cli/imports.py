@@ -17,7 +17,7 @@ import typer
 from worker.cli import console
 from worker.cli.errors import FAILED, WRONG_USE, CommandError
 from worker.cli.progress import Progress
-from worker.cli.serving import AsJson, DataDir, servers, workers
+from worker.cli.serving import AsJson, DataDir, database_at_hand, servers, workers
 
 if TYPE_CHECKING:
     from producer.client import MemoryClient
@@ -106,7 +106,7 @@ def import_(
         until=until,
     )
     if dry_run:
-        _show_preview(path, options, as_json=as_json)
+        _show_preview(path, options, data_dir, as_json=as_json)
         return
     run.check(path, options)
     call = _Call(data_dir, wait=wait, timeout=timeout, as_json=as_json)
@@ -153,19 +153,36 @@ def _go_on(resume: UUID | None, follow: UUID | None, limit_usd: float | None, ca
     call.do(hand_in)
 
 
-def _show_preview(path: Path, options: Options, *, as_json: bool) -> None:
+def _show_preview(path: Path, options: Options, data_dir: Path | None, *, as_json: bool) -> None:
     from producer.importing import previewing, reading
     from producer.importing.rows import Notes
 
     seen = previewing.Preview(notes := Notes())
     for item in reading.rows(path, options, notes, counted_only=True):
         seen.note(item)
-    report = seen.report()
+    report = seen.report(per_sec=_rate(data_dir))
     if as_json:
         console.show_json(report)
         return
     for name, value in report.items():
         console.show(f"{name}: {json.dumps(value, ensure_ascii=False)}")
+
+
+def _rate(data_dir: Path | None) -> float | None:
+    """Messages a second that the workers get through; None where that, or the database, is not known. Starts none."""
+    from producer.client import MemoryClient
+    from producer.errors import ClientError
+    from producer.importing import run
+
+    url = database_at_hand(data_dir)
+    if url is None:
+        return None
+    try:
+        with MemoryClient(database_url=url, accept="database") as client:
+            return run.rate(client)
+    except ClientError as error:
+        console.say(f"warning: how long it will take is not known: {error}")
+        return None
 
 
 class _Call:

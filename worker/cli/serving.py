@@ -67,6 +67,14 @@ def servers(data_dir: Path | None, *, need_broker: bool = True) -> Iterator[Loca
         yield stack
 
 
+def database_at_hand(data_dir: Path | None) -> str | None:
+    """The configured database's address, else that of the embedded one if it runs; nothing is started."""
+    from worker.local.stack import data_folder, running_address
+
+    check_addresses()
+    return os.environ.get("DATABASE_URL") or running_address(data_folder(data_dir) / "postgres")
+
+
 def bring_up_to_date(database_url: str) -> None:
     """Migrate the database to what this code needs. Raises SchemaError, SettingsError."""
     from worker import schema

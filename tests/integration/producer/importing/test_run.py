@@ -148,3 +148,21 @@ def test_following_counts_how_messages_ended_by_their_newest_run(
            " SELECT gen_random_uuid(), event_id, agent_id, 99, 1, 'done', 'ok', mandua_now(), import_id FROM runs"
            " WHERE status = 'failed'")  # fmt: skip
     assert run.follow(client, done.import_id).success
+
+
+def test_the_rate_counts_the_time_in_which_messages_were_before_the_workers(
+    history: History, client: MemoryClient, select: Select
+) -> None:
+    """Twelve messages that waited for an hour and got through in 22 s, then nothing, then a chat of nine for 2 s each:
+    20 after the first one, in 22 + 18 s."""
+    run.start(client, history(*(row(f"m{number}") for number in range(21))), Options())
+    finish = (
+        "UPDATE runs SET state = 'done', status = 'ok', created_at = mandua_now() - make_interval(secs => %s),"
+        " finished_at = mandua_now() - make_interval(secs => %s) WHERE seq = %s"
+    )
+    for number in range(1, 13):
+        select(finish, 3600, 500 - 2 * number, number)
+        assert (run.rate(client) is None) == (number < 10)
+    for number in range(13, 22):
+        select(finish, 402 - 10 * (number - 12), 400 - 10 * (number - 12), number)
+    assert run.rate(client) == pytest.approx(20 / 40, rel=0.02)

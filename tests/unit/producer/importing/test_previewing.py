@@ -31,8 +31,9 @@ def test_a_preview_counts_and_hands_nothing_in(tmp_path: Path, monkeypatch: pyte
     assert sum(seen["skipped"].values()) == 3
     assert seen["skipped"]["is blank"] == 1
     assert (seen["rejected"], seen["tokens"], seen["calls"]) == (2, 12, 3)
-    assert seen["cost_usd"] is None
+    assert (seen["cost_usd"], seen["per_sec"], seen["seconds"]) == (None, None, None)
     assert len(seen["warnings"]) == 1
+    assert preview(tmp_path / "history.jsonl", per_sec=0.01)["seconds"] == 300
 
 
 def test_the_price_follows_the_list_of_the_model_and_people_alone_cost(
