@@ -234,3 +234,14 @@ def test_a_placeholder_takes_the_name_and_gives_it_back(tell: Tell, merge, split
                 ) == [{"display_name": "Pedro", "is_placeholder": False}]  # fmt: skip
     split(done)
     assert memory() == before
+
+
+def test_a_role_whose_nameless_holder_was_merged_means_the_one_with_the_name(tell: Tell, merge, rows):
+    tell(("Rafael's brother", "Rafael's brother lives in Recife"))
+    tell(("Pedro", "Pedro is a brother of Rafael"), edges=(("Pedro", "sibling_of", "Rafael"),))
+    (nameless,) = rows("SELECT canonical_key AS key FROM memory_entities WHERE is_placeholder")
+    merge("person:pedro", nameless["key"])
+    tell(("Rafael's brother", "Rafael's brother plays the violin"))
+    assert {"fact_text": "Rafael's brother plays the violin"} in rows(FACTS, key="person:pedro")
+    assert rows("SELECT 1 FROM memory_facts f JOIN memory_entities e ON e.canonical_key = f.entity_key"
+                " WHERE e.merged_into IS NOT NULL") == []  # fmt: skip

@@ -99,6 +99,14 @@ def same_meaning(a: str, b: str) -> bool:
     return (verdict is not None and verdict.action == "NOOP") or (back is not None and back.action == "NOOP")
 
 
+def two_values(a: str, b: str) -> bool:
+    """Whether two facts, each of a subject of its own, give two values of what anybody has one of at a time."""
+    f_a, f_b = frame_of(_predicate(a, "")), frame_of(_predicate(b, ""))
+    if f_a is None or f_b is None or f_a.kind.name != f_b.kind.name or not f_a.kind.single:
+        return False
+    return not any((f_a.negative, f_a.ended, f_b.negative, f_b.ended)) and not _matches(_value(f_a), _value(f_b))
+
+
 def compare(new: str, old: str, subject: str) -> Verdict | None:
     """What ``new`` does to ``old``; None if they do not touch each other."""
     if " ".join(folded_words(new)) == " ".join(folded_words(old)):

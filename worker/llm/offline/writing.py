@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from worker.llm.offline.decisions import same_meaning
+from worker.llm.offline.decisions import same_meaning, two_values
 from worker.llm.offline.frames import frame_of
 from worker.llm.offline.glossary import english_of
 from worker.llm.offline.names import NAME, compatible
@@ -113,7 +113,8 @@ def fact_merge(payload: Mapping[str, Any]) -> Json:
 
 
 def entity_merge(payload: Mapping[str, Any]) -> Json:
-    """``entity_merge``: only where names (or aliases) are compatible and the types do not differ."""
+    """``entity_merge``: only where names (or aliases) are compatible, the types do not differ, and the facts fit one
+    life (not two birthplaces, nor two employers)."""
     pair = items(payload.get("entities")) or [payload.get("first"), payload.get("second")]
     pair = pair if len(pair) == 2 else [payload.get("a"), payload.get("b")]
     names = [
@@ -124,8 +125,12 @@ def entity_merge(payload: Mapping[str, Any]) -> Json:
     kinds = {item(e, "type") or item(e, "entity_type") for e in pair}
     if len(kinds - {""}) > 1:
         return {"reason": "they are of different types", "same": False}
-    same = any(compatible(a, b) for a in names[0] for b in names[1])
-    return {"reason": "one name is a form of the other" if same else "no name of one fits the other", "same": same}
+    if not any(compatible(a, b) for a in names[0] for b in names[1]):
+        return {"reason": "no name of one fits the other", "same": False}
+    facts = [_texts(e) if isinstance(e, dict) else [] for e in pair]
+    if any(two_values(a, b) for a in facts[0] for b in facts[1]):
+        return {"reason": "what is known of them does not fit one", "same": False}
+    return {"reason": "one name is a form of the other, and nothing speaks against it", "same": True}
 
 
 def _aliases(entity: object) -> list[object]:

@@ -70,7 +70,7 @@ SELECT e.canonical_key AS key, e.display_name AS display, e.entity_type, e.is_pl
 """)
 
 # Invariant: live edges of the given people only, by the two ends' indexes, MAX_EDGES at most; and by key the
-# placeholders that might exist already.
+# placeholders that might exist already. One that was merged is whom it was merged into (one step: see the job).
 ROLES = text("""
 WITH edge AS (
   SELECT r.source_entity_key AS source, r.target_entity_key AS target, r.rel_type
@@ -90,13 +90,14 @@ WITH edge AS (
   UNION ALL
   SELECT k, NULL, NULL, NULL FROM unnest(CAST(:keys AS text[])) AS k
 )
-SELECT e.canonical_key AS key, e.display_name AS display, e.entity_type, e.is_placeholder AS placeholder,
-       left(e.profile_text, 600) AS profile, w.source, w.target, w.rel_type,
+SELECT e.canonical_key AS key, w.key AS asked, e.display_name AS display, e.entity_type,
+       e.is_placeholder AS placeholder, left(e.profile_text, 600) AS profile, w.source, w.target, w.rel_type,
        ARRAY(SELECT a.alias FROM memory_entity_aliases a
               WHERE a.agent_id = :agent_id AND a.entity_key = e.canonical_key
               ORDER BY a.created_at, a.alias_folded LIMIT :aliases) AS aliases
   FROM wanted w
-  JOIN memory_entities e ON e.agent_id = :agent_id AND e.canonical_key = w.key
+  JOIN memory_entities k ON k.agent_id = :agent_id AND k.canonical_key = w.key
+  JOIN memory_entities e ON e.agent_id = :agent_id AND e.canonical_key = coalesce(k.merged_into, k.canonical_key)
  ORDER BY e.last_seen_at DESC, e.canonical_key
 """)
 
@@ -236,7 +237,8 @@ def find_holders(
     )
     edges: dict[Edge, None] = {}
     for row in rows.mappings():
-        holders.known.setdefault(row["key"], _known(row))
+        known = holders.known.setdefault(row["key"], _known(row))
+        holders.known.setdefault(row["asked"], known)
         if row["rel_type"] is not None:
             edges[Edge(row["source"], row["target"], row["rel_type"])] = None
     holders.edges = list(edges)

@@ -219,6 +219,9 @@ def test_merges() -> None:
     pair = [{"name": "Clara", "type": "person"}, {"name": "Clara Rezende", "type": "person"}]
     assert ask("entity_merge", {"entities": pair})["same"]
     assert not ask("entity_merge", {"entities": [pair[0], {"name": "Clara Filho", "type": "person"}]})["same"]
+    told = [{"facts": [{"text": f"{one['name']} was born in {place}"}], **one}
+            for one, place in zip(pair, ("Recife", "Natal"), strict=True)]  # fmt: skip
+    assert not ask("entity_merge", {"entities": told})["same"]
 
 
 def test_what_is_about_a_relative_gives_the_named_one_no_edge() -> None:
