@@ -10,7 +10,7 @@
 --   mandua_operator  looks after it: `mandua status`, `watch`, `failures`, `metrics`. Coded causes, counts and ids; no text.
 --                    `mandua replay` makes runs and needs mandua_worker.
 --
--- Only the owner migrates, and only the owner can erase events.
+-- Only the owner migrates, and only the owner can erase events: `mandua forget` and `mandua restore` need it.
 
 DO $$
 DECLARE
@@ -49,6 +49,7 @@ GRANT EXECUTE ON FUNCTION accept_events(jsonb), event_outcome(uuid), event_diges
 -- What MemoryClient reads beside them: whether an event is there, whether it was refused, how far the workers lag.
 GRANT SELECT (id) ON memory_events TO mandua_producer;
 GRANT SELECT (event_id, cause) ON failed_records TO mandua_producer;
+GRANT SELECT (event_id) ON forgotten_events TO mandua_producer;
 GRANT SELECT (lane, created_at, finished_at) ON runs TO mandua_producer;
 -- A dry run's own question and answer, gone after minutes. Leave these two lines out where producers make none.
 GRANT INSERT (id, request), DELETE ON dry_runs TO mandua_producer;
@@ -61,6 +62,7 @@ GRANT INSERT ON import_rows TO mandua_producer;
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO mandua_worker;
 REVOKE UPDATE, DELETE ON memory_events FROM mandua_worker;
+REVOKE INSERT, UPDATE, DELETE ON forgotten_events, forget_receipts FROM mandua_worker;
 
 -- The ledger without requests (which quote recent messages), plans and results.
 GRANT SELECT (id, event_id, agent_id, seq, lane, kind, job, state, stage, starts, failures, waits, attempts, fallback,

@@ -24,7 +24,8 @@ SELECT e.id, o.status FROM unnest(%s::uuid[]) AS e (id) CROSS JOIN LATERAL event
  WHERE o.state IN ('done', 'parked')
 """
 
-# Invariant: reads the events that are named, by primary key, and no text: a producer need not be able to read any.
+# Invariant: reads the events that are named, by primary key, and no text: a producer need not be able to read any. One
+# that was forgotten has no digest.
 DIGESTS = "SELECT event_id, agent_id, digest FROM event_digests(%s)"
 
 LAG = """
@@ -32,9 +33,10 @@ SELECT coalesce(extract(epoch FROM mandua_now() - min(created_at)), 0)
   FROM runs WHERE lane = %s AND finished_at IS NULL
 """
 
-IS_ACCEPTED = """
-SELECT CASE WHEN EXISTS (SELECT 1 FROM memory_events WHERE id = %(event)s) THEN 'accepted'
-            ELSE (SELECT cause FROM failed_records WHERE event_id = %(event)s) END
+# One that was forgotten counts as there: nothing would become of sending it again.
+ARE_THERE = """
+SELECT id FROM memory_events WHERE id = ANY (%(events)s)
+UNION SELECT event_id FROM forgotten_events WHERE event_id = ANY (%(events)s)
 """
 
 
@@ -97,15 +99,16 @@ def _same_but_for_masks(
 def compared(
     connection: psycopg.Connection[Any], envelopes: Sequence[RecordEnvelope]
 ) -> list[tuple[RecordEnvelope, str]]:
-    """Those of ``envelopes`` whose event is stored already: ``duplicate`` if with this text, masked or not, else
-    ``conflict``."""
+    """Those of ``envelopes`` whose event is stored already: ``duplicate`` if with this text, masked or not, or if it
+    was forgotten, else ``conflict``."""
     rows = connection.execute(DIGESTS, [[item.event_id for item in envelopes]]).fetchall()
-    stored = {event_id: (agent_id, bytes(digest)) for event_id, agent_id, digest in rows}
+    stored = {event_id: digest and (agent_id, bytes(digest)) for event_id, agent_id, digest in rows}
 
     def outcome(item: RecordEnvelope) -> str:
         said = item.request.message
         known = {(item.request.agent_id, sha256(text.encode()).digest()) for text in (said, mask(said).text)}
-        return "duplicate" if stored[item.event_id] in known else "conflict"
+        found = stored[item.event_id]
+        return "duplicate" if found is None or found in known else "conflict"
 
     return [(item, outcome(item)) for item in envelopes if item.event_id in stored]
 

@@ -345,14 +345,14 @@ class MemoryClient:
 
         Raises ConflictError for one that was refused (``conflicts=False``: it counts as settled).
         """
+        from producer.accepting import ARE_THERE
+
         missing = set(events)
 
         def look() -> set[UUID] | None:
             nonlocal missing
             with self._require_database().connection() as connection:
-                stored = connection.execute(
-                    "SELECT id FROM memory_events WHERE id = ANY (%s)", [list(missing)]
-                ).fetchall()
+                stored = connection.execute(ARE_THERE, {"events": list(missing)}).fetchall()
                 refused = connection.execute(
                     "SELECT event_id, cause FROM failed_records WHERE event_id = ANY (%s)", [list(missing)]
                 ).fetchall()

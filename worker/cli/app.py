@@ -12,6 +12,7 @@ import typer
 
 from worker.cli import (
     asking,
+    caring,
     console,
     demo,
     doctor,
@@ -73,6 +74,9 @@ app.command("timeline")(asking.timeline)
 app.add_typer(entities.app, name="entities")
 app.command("relations")(reading.relations)
 app.command("neighbours")(asking.neighbours)
+app.command("forget")(caring.forget)
+app.command("export")(caring.export)
+app.command("restore")(caring.restore)
 app.command("status")(status.status)
 app.command("watch")(status.watch)
 app.command("failures")(operating.failures)

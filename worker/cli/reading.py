@@ -120,15 +120,21 @@ def relations(
     show_rows("relations", "Relations", RELATION_COLUMNS, rows, as_json)
 
 
-@contextlib.contextmanager
-def opened(agent: str, data_dir: Path | None) -> Iterator[tuple[str, Connection]]:
-    """The agent id as it is stored, and a connection. Raises CommandError for a blank one."""
+def agent_named(agent: str) -> str:
+    """The agent id as it is stored. Raises CommandError for a blank one."""
     from producer.contract import clean_text, is_blank
 
     if is_blank(agent):
-        raise CommandError("--agent is blank; say whose memory to list", WRONG_USE)
+        raise CommandError("--agent is blank; say whose memory", WRONG_USE)
+    return clean_text(agent).strip()
+
+
+@contextlib.contextmanager
+def opened(agent: str, data_dir: Path | None) -> Iterator[tuple[str, Connection]]:
+    """The agent id as it is stored, and a connection. Raises CommandError for a blank one."""
+    agent_id = agent_named(agent)
     with servers(data_dir, need_broker=False) as stack, connection_to(stack.database_url) as connection:
-        yield clean_text(agent).strip(), connection
+        yield agent_id, connection
 
 
 def show_rows(name: str, title: str, columns: dict[str, str], rows: list[dict[str, Any]], as_json: bool) -> None:
