@@ -116,6 +116,7 @@ class MemoryConfig(BaseModel):
     semantic_dedup_threshold: Annotated[float, Field(ge=0, le=1)] = 0.85
     reconcile_similarity_floor: Annotated[float, Field(ge=0, le=1)] = 0.50
     reconcile_candidates: Annotated[int, Field(ge=1)] = 5
+    bulk_batch: Annotated[int, Field(ge=1, le=16)] = 1  # neighbouring messages of one extraction call, in the bulk lane
     relationship_terms: Literal["person", "speaker"] = "person"
     extraction_instructions: str = ""
     entity_types: tuple[str, ...] = ()

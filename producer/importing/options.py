@@ -17,6 +17,8 @@ from producer.importing.times import ORDERS, DateOrder
 CONTEXT_MESSAGES = 4
 CONTEXT_CHARS = 500
 
+MAX_BATCH = 16
+
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
@@ -35,7 +37,8 @@ class Options:
     ``speaker``: the name of whoever an export leaves nameless. ``speakers``: names, or ids of the platform, to who they
     are (``load_speakers``). ``timezone``: of times without one. ``date_order``: of dates in numbers. ``since`` and
     ``until``: dates or times, both included. ``context``: how many earlier messages of the same conversation go along
-    with each as its recent messages.
+    with each as its recent messages. ``batch``: how many neighbours of a conversation may share an extraction call,
+    1 to 16 (None: as the workers are configured).
     """
 
     agent_id: str | None = None
@@ -47,10 +50,13 @@ class Options:
     since: str | datetime | None = None
     until: str | datetime | None = None
     context: int = CONTEXT_MESSAGES
+    batch: int | None = None
 
     def __post_init__(self) -> None:
         if self.agent_id is not None and is_blank(self.agent_id):
             raise RequestError("agent_id is blank; say whose memory this is")
+        if self.batch is not None and not 1 <= self.batch <= MAX_BATCH:
+            raise RequestError(f"a batch has 1 to {MAX_BATCH} messages, not {self.batch}")
         if self.date_order is not None and self.date_order not in ORDERS:
             raise RequestError(f"{self.date_order!r} is no order of dates; write DMY, MDY or YMD")
 

@@ -76,6 +76,7 @@ class _Settling:
         options, clock = self.export.options, self.export.clock
         self._since = _limit(options.since, clock, end=False)
         self._until = _limit(options.until, clock, end=True)
+        self._overrides = {} if options.batch is None else {"bulk_batch": options.batch}
         self._said = deque(maxlen=options.context) if options.context > 0 else deque(maxlen=1)
         self._last: datetime | None = None
 
@@ -104,6 +105,7 @@ class _Settling:
                 session_id=_short(found.session),
                 message_id=self._message_id(found),
                 role=role,
+                config_overrides=self._overrides,
             )
         except RequestError as error:
             return Skipped(found.line, str(error), content, rejected=True)
@@ -121,6 +123,8 @@ class _Settling:
         if request.message_id is None:
             parts = (request.speaker_name, str(request.occurred_at or ""), request.session_id or "", request.message)
             changes["message_id"] = self._made_id("import", request.agent_id, *parts)
+        if self._overrides:
+            changes["config_overrides"] = {**self._overrides, **request.config_overrides}
         if said is not None:
             changes |= {"speaker_name": said.name or request.speaker_name, "role": said.role or request.role}
         return Row(row.line, row.content, request.model_copy(update=changes) if changes else request)

@@ -65,6 +65,10 @@ def import_(
         typer.Option(min=0.0, help="US dollars that it may come to; then it stops and can be resumed.",
                      show_default=False),
     ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(min=1, max=16, help="Neighbouring messages that share an extraction call.", show_default=False),
+    ] = None,
     resume: Annotated[
         UUID | None, typer.Option("--resume", help="Take up this import where it stands.", show_default=False)
     ] = None,
@@ -104,6 +108,7 @@ def import_(
         date_order=cast("DateOrder | None", date_order.upper() if date_order else None),
         since=since,
         until=until,
+        batch=batch,
     )
     if dry_run:
         _show_preview(path, options, data_dir, as_json=as_json)

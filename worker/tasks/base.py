@@ -55,7 +55,7 @@ class StageTask(Task):  # type: ignore[misc]
     def conclude(self, stage: Stage, outcome: Outcome, *, ahead: bool) -> None:
         """Tell Celery how a stage ended. The chain goes on only after Moved."""
         if isinstance(outcome, Moved):
-            if ahead:
+            if ahead or outcome.others:
                 wake(outcome.agent_id)
             return
         self.request.chain = None

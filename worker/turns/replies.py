@@ -16,6 +16,9 @@ from worker.turns.hold import Hold
 from worker.write.calls import CallUsage, KeptReply
 from worker.write.told import ToldCalls
 
+# The part of a shared call's reply that is a message's own (worker.turns.batches), or the word that it has none.
+BATCHED = "informed_extraction:batched"
+
 
 class TurnLedger:
     """Keeps the replies of a stage that asks more than once, and renews the lease before each call.
@@ -56,12 +59,21 @@ class TurnLedger:
     def stored(self, key: str) -> KeptReply | None:
         """See ReplyLedger."""
         kept = self._replies.get(key)
-        if kept is None:
+        if kept is None and key.startswith("informed_extraction:"):
+            kept = self._replies.pop(BATCHED, None)  # once: a second question wants another answer
+        if kept is None or "text" not in kept:
             return None
         usage = kept.pop("usage", None)  # counted from now on
         if usage is None:
             return KeptReply(Completion(kept["text"]))
         return KeptReply(Completion(kept["text"], Usage(**usage)), counted=False, lost=kept["lost"])
+
+    def keep_batched(self, completion: Completion, lost: int) -> None:
+        """Keep this message's part of a shared call's reply, for the call that it would have made alone. Raises
+        LostHold."""
+        kept = {"text": completion.text, "usage": asdict(completion.usage), "lost": lost}
+        holding.keep_reply(self._hold, BATCHED, json.dumps(kept, ensure_ascii=False))
+        self._replies[BATCHED] = kept
 
     def store(self, key: str, completion: Completion, usage: CallUsage, lost: int) -> None:
         """See ReplyLedger. A stage's only reply is stored with its plan instead, a statement less."""

@@ -28,8 +28,8 @@ from worker.db import autocommit, engine, read_session
 from worker.llm.provider import Cause, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
+from worker.turns import batches, job_steps, limits
 from worker.turns import hold as holding
-from worker.turns import job_steps, limits
 from worker.turns.hold import Bill, LostHold, Start
 from worker.turns.life import at_work
 from worker.turns.replies import TurnLedger
@@ -62,9 +62,10 @@ _answered_at: dict[str, float] = {}
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The stage is done and the chain goes on."""
+    """The stage is done and the chain goes on. ``others``: so can runs that were extracted along."""
 
     agent_id: str
+    others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,7 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
     calls = _calls(start, usage, ledger, message.config.extraction_timeout_sec)
     begun = time.perf_counter()
     asked = dict(usage.by_task)
+    others = stage is Stage.EXTRACT and fallback is None and batches.share(start, message, message_of, usage, ledger)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
     _note_calls(usage, ledger, asked)
@@ -247,7 +249,7 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
         bill=_bill(start, usage), timings=timings, memory_version=int(row.version),
         told=told(start, ledger.told, "planned", fallback=fallback),
     )  # fmt: skip
-    return Moved(start.hold.agent_id)
+    return Moved(start.hold.agent_id, others)
 
 
 def _job_step(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | None) -> Outcome:

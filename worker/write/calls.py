@@ -68,11 +68,15 @@ class CallUsage(BaseModel):
         self.repairs = dict(repairs)
         self.rejects = dict(Counter(reason if _CODE.fullmatch(reason) else "other" for reason in rejected))
 
-    def add(self, task: str, completion: Completion, *, lost: int = 0) -> None:
-        """Count one answered call; ``lost``: so many earlier sendings of it were lost with their workers."""
+    def add(self, task: str, completion: Completion, *, lost: int = 0, calls: int = 1) -> None:
+        """Count one answered call; ``lost``: so many earlier sendings of it were lost with their workers.
+
+        ``calls=0`` for a part of a call that another run counts: only the part's tokens and cost are added.
+        """
         usage = completion.usage
-        self.calls += 1
-        self.by_task[task] = self.by_task.get(task, 0) + 1
+        self.calls += calls
+        if calls:
+            self.by_task[task] = self.by_task.get(task, 0) + calls
         self.input_tokens += usage.input_tokens
         self.output_tokens += usage.output_tokens
         if usage.cost_usd is None:
@@ -81,6 +85,17 @@ class CallUsage(BaseModel):
             self.cost_usd = (self.cost_usd or 0.0) + usage.cost_usd * (1 + lost)
         self.wasted_input_tokens += usage.input_tokens * lost
         self.wasted_output_tokens += usage.output_tokens * lost
+
+    def take(self, other: CallUsage) -> None:
+        """Add the calls, tokens and cost that ``other`` has counted."""
+        self.calls += other.calls
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.unpriced |= other.unpriced
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+        self.by_task = dict(Counter(self.by_task) + Counter(other.by_task))
+        self.prompts |= other.prompts
 
     def waste(self, calls: int) -> None:
         """Count lost calls that were never asked again, each as much as this run's calls cost on average."""

@@ -32,7 +32,7 @@ EMBEDDED_CHARS = 1500
 
 def embedding_text(message: Message) -> str:
     """The text under which ``calls.vectors`` holds the message's vector: masked, without pasted blocks, cut."""
-    return _heard(message).text[:EMBEDDED_CHARS]
+    return heard_of(message).text[:EMBEDDED_CHARS]
 
 
 def extract(message: Message, read: ReadSession, calls: Calls, *, fallback: str | None = None) -> Extraction:
@@ -41,7 +41,7 @@ def extract(message: Message, read: ReadSession, calls: Calls, *, fallback: str 
     ``fallback`` is the cause for which blind extraction is taken at once. Raises ModelError as it comes (whether to try
     again is the caller's to decide); EmbeddingError only where waiting helps. Noise gives mode ``none`` without a call.
     """
-    heard = _heard(message)
+    heard = heard_of(message)
     if (reason := noise_reason(message, heard.text)) is not None:
         quiet = Reading()
         quiet.reject("message", reason)
@@ -93,7 +93,7 @@ def prompt_version(instructions: str, *, is_blind: bool) -> str:
     return f"{versions}/{instructions_hash(instructions)}" if instructions else versions
 
 
-def _heard(message: Message) -> Message:
+def heard_of(message: Message) -> Message:
     """``message`` as it may be read: without pasted blocks, with secrets masked, in the recent messages too."""
     said = mask(spoken(message.text).text).text
     recent = tuple(mask(spoken(text).text).text for text in message.recent_messages)

@@ -19,6 +19,13 @@ def row(message: str, at: str | None = "2020-01-01T00:00:00Z", **more: Any) -> d
     return {"agent_id": "a", "speaker_name": "S", "message": message, "occurred_at": at, **more}
 
 
+def test_a_batch_is_asked_for_with_every_row_unless_it_says_otherwise(tmp_path: Path) -> None:
+    one, two = found(tmp_path, row("a"), row("b", config_overrides={"bulk_batch": 2}), batch=8)
+    assert isinstance(one, Row)
+    assert isinstance(two, Row)
+    assert (one.request.config_overrides, two.request.config_overrides) == ({"bulk_batch": 8}, {"bulk_batch": 2})
+
+
 def test_rows_take_every_field_and_defaults_fill_only_gaps(tmp_path: Path) -> None:
     given = {"message": "hi", "speaker_name": "Rui", "session_id": "s", "source": "chat", "role": "user"}
     (named, unnamed) = found(tmp_path, given, {"message": "hi"}, agent_id="a", speaker="Ana")
