@@ -24,7 +24,7 @@ from worker.write.calls import Calls
 from worker.write.extraction.claims import stems
 from worker.write.fact_rows import as_rows
 from worker.write.names import fold
-from worker.write.polarity import same_claim_possible
+from worker.write.polarity import one_dated_closer, same_claim_possible
 from worker.write.relationships import refresh_edges
 
 ENTITIES_A_STEP = 10
@@ -52,7 +52,8 @@ SELECT a.id AS one, b.id AS other, 1 - (a.embedding <=> b.embedding) AS similari
  ORDER BY similarity DESC, a.id, b.id LIMIT 500
 """)
 FACTS = text("""
-SELECT f.id, f.fact_text AS text, f.event_date, f.attribute_key, f.value, f.confidence, f.confirmations
+SELECT f.id, f.fact_text AS text, f.event_date, f.event_date_precision, f.attribute_key, f.value, f.confidence,
+       f.confirmations
   FROM memory_facts f WHERE f.id = ANY (CAST(:ids AS uuid[]))
 """)
 
@@ -165,11 +166,23 @@ def _group(session: Session, agent_id: str, entity: Row[Any], config: MemoryConf
 
 
 def _may_be_one(one: Row[Any], other: Row[Any]) -> bool:
-    if one.event_date and other.event_date and one.event_date != other.event_date:
+    """Whether nothing forbids that two facts are one; a date may be told more exactly by one of them."""
+    if not _dates_agree(one, other):
         return False
     if one.value and other.value and one.attribute_key == other.attribute_key and fold(one.value) != fold(other.value):
         return False
-    return same_claim_possible(one.text, other.text)
+    return same_claim_possible(one.text, other.text) or one_dated_closer(one.text, other.text)
+
+
+def _dates_agree(one: Row[Any], other: Row[Any]) -> bool:
+    """Whether one event date lies within the other: March 2020 within 2020."""
+    if not (one.event_date and other.event_date):
+        return True
+    known = min(_DATE_PARTS[row.event_date_precision] for row in (one, other))
+    return bool(one.event_date.timetuple()[:known] == other.event_date.timetuple()[:known])
+
+
+_DATE_PARTS = {"year": 1, "month": 2, "day": 3}
 
 
 def _ask(calls: Calls, group: Sequence[Row[Any]]) -> bool:

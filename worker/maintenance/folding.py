@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from worker.write.fact_rows import as_rows
 
+_EXACT = "ARRAY['day', 'month', 'year']"
 _PAIRS = "jsonb_to_recordset(CAST(:pairs AS jsonb)) AS p (gone uuid, kept uuid)"
 
 LOCK = text("""
@@ -42,15 +43,22 @@ ON CONFLICT DO NOTHING
 DROP_SAID = text(f"DELETE FROM memory_fact_confirmations c USING {_PAIRS} WHERE c.fact_id = p.gone")  # noqa: S608
 
 # Invariant: the one that stays begins with the first of them (behind its own predecessor's end), and loses nothing that
-# another knew.
+# another knew; of two dates, one within the other, it has the closer one.
 KEEP = text(f"""
 WITH gone AS (SELECT p.kept, f.* FROM {_PAIRS} JOIN memory_facts f ON f.id = p.gone), best AS (
   SELECT kept, min(valid_from) AS valid_from, max(confidence) AS confidence, max(importance) AS importance,
          sum(user_correction_count) AS corrections, sum(retrievals) AS retrievals,
          max(last_retrieved_at) AS last_retrieved_at FROM gone GROUP BY kept
 ), dated AS (
-  SELECT DISTINCT ON (kept) kept, event_date, event_date_precision FROM gone WHERE event_date IS NOT NULL
-   ORDER BY kept, confidence DESC, id
+  SELECT DISTINCT ON (kept) kept, event_date, event_date_precision
+    FROM gone WHERE event_date IS NOT NULL
+   ORDER BY kept, array_position({_EXACT}, event_date_precision), confidence DESC, id
+), closer AS (
+  SELECT d.*, k.event_date IS NULL OR (
+           array_position({_EXACT}, d.event_date_precision) < array_position({_EXACT}, k.event_date_precision)
+           AND date_trunc(k.event_date_precision, d.event_date) = date_trunc(k.event_date_precision, k.event_date)
+         ) AS closer
+    FROM dated d JOIN memory_facts k ON k.id = d.kept
 ), told AS (
   SELECT DISTINCT ON (kept) kept, attribute_key, value FROM gone WHERE attribute_key IS NOT NULL
    ORDER BY kept, confidence DESC, id
@@ -62,14 +70,14 @@ UPDATE memory_facts k
    SET valid_from = greatest(least(k.valid_from, b.valid_from),
                              (SELECT p.valid_to FROM memory_facts p WHERE p.id = k.supersedes_fact_id)),
        confidence = greatest(k.confidence, b.confidence), importance = greatest(k.importance, b.importance),
-       event_date = coalesce(k.event_date, d.event_date),
-       event_date_precision = coalesce(k.event_date_precision, d.event_date_precision),
+       event_date = CASE WHEN d.closer THEN d.event_date ELSE k.event_date END,
+       event_date_precision = CASE WHEN d.closer THEN d.event_date_precision ELSE k.event_date_precision END,
        attribute_key = coalesce(k.attribute_key, t.attribute_key),
        value = CASE WHEN k.attribute_key IS NULL THEN coalesce(t.value, k.value) ELSE k.value END,
        confirmations = s.many, last_confirmed_at = greatest(k.last_confirmed_at, s.last), stale_at = NULL,
        user_correction_count = k.user_correction_count + b.corrections, retrievals = k.retrievals + b.retrievals,
        last_retrieved_at = greatest(k.last_retrieved_at, b.last_retrieved_at)
-  FROM best b JOIN said s ON s.kept = b.kept LEFT JOIN dated d ON d.kept = b.kept LEFT JOIN told t ON t.kept = b.kept
+  FROM best b JOIN said s ON s.kept = b.kept LEFT JOIN closer d ON d.kept = b.kept LEFT JOIN told t ON t.kept = b.kept
  WHERE k.id = b.kept
 """)  # noqa: S608
 # Its time in the world is in the one that stays, so it keeps none of its own: nobody finds the same thing twice.

@@ -30,6 +30,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]")
 _HANGUL = re.compile(r"[\uac00-\ud7a3]")
 _NUMBER = re.compile(r"(?<![^\W_])\d+(?:[.,:/\-]\d+)*|\d+(?:[.,]\d+)*")
 _ISO_DATE = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _HAN_NUMBER = re.compile(r"[一二两兩三四五六七八九十百千万萬〇零]+")
 _TAG_QUESTION = re.compile(r",?\s*(?:nao e|ne|isn't (?:it|he|she)|n'est-ce pas|nicht wahr|verdad)\s*\?\s*$")
 _SENTENCE_CHARS = 500
@@ -69,6 +70,19 @@ def same_claim_possible(a: str, b: str) -> bool:
     if _is_past(a) != _is_past(b):
         return False
     return not opposed(a, b)
+
+
+def one_dated_closer(a: str, b: str) -> bool:
+    """Whether ``a`` and ``b`` may say the same, but for a date that one of them gives and the other gives less of, or
+    not at all: "in 2020" and "on 5 March 2020". As with ``same_claim_possible``, True only lets others decide."""
+    if negations(a) != negations(b) or _is_past(a) != _is_past(b) or opposed(a, b):
+        return False
+    less, more = sorted((numbers_and_dates(a), numbers_and_dates(b)), key=len)
+    months = any(word.startswith("month:") for word in more)
+    return less < more and all(
+        word.startswith("month:") or _YEAR.fullmatch(word) or (months and word.isdigit() and 1 <= int(word) <= 31)
+        for word in more - less
+    )
 
 
 def negations(text: str) -> int:

@@ -129,3 +129,41 @@ def test_killed_between_plan_and_apply_it_ends_the_same(doubled, rows, monkeypat
     assert isinstance(one_step(), Applied)
     assert [row["fact_text"] for row in rows(ACTIVE)] == [RICH]
     assert doubled.count("fact_merge") == 1, "the reply was kept"
+
+
+def test_a_fact_and_one_that_dates_it_closer_are_one_with_the_closer_date(say, model, run_job: RunJob, rows, database):
+    model.on("reconciliation", lambda p: {"decisions": [
+        {"fact_number": fact["number"], "reason": "", "action": "ADD", "existing_number": None} for fact in p["facts"]
+    ]})  # fmt: skip
+    model.on("fact_merge", {"reason": "the same", "same": True, "text": ""})
+    rich = "Rafael joined Orion Tech in 2020 as head of engineering in Lisbon"
+    say("Rafael joined Orion Tech on 5 March 2020", rich, "Rafael joined Orion Tech in 2019")
+    dates = {"on 5 March 2020": ("2020-03-05", "day"), "in 2020 as%": ("2020-01-01", "year"),
+             "in 2019": ("2019-01-01", "year")}  # fmt: skip
+    with database.begin() as connection:
+        for words, (date, precision) in dates.items():
+            query = "UPDATE memory_facts SET event_date = :d, event_date_precision = :p WHERE fact_text LIKE :w"
+            connection.execute(text(query), {"d": date, "p": precision, "w": f"%{words}"})
+    assert run_job(JOB)["items"] == 1
+    assert [row["fact_text"] for row in rows(ACTIVE)] == ["Rafael joined Orion Tech in 2019", rich]
+    query = "SELECT event_date::text AS d, event_date_precision AS p FROM memory_facts WHERE fact_text = :t"
+    (kept,) = rows(query, t=rich)
+    assert kept == {"d": "2020-03-05", "p": "day"}
+
+
+def test_chr_04_facts_keep_their_language_through_the_job(say, model, run_job: RunJob, rows):
+    """The model answers in English; what stays is what was said."""
+    model.on("reconciliation", lambda p: {"decisions": [
+        {"fact_number": fact["number"], "reason": "", "action": "ADD", "existing_number": None} for fact in p["facts"]
+    ]})  # fmt: skip
+    model.on("fact_merge", lambda p: {
+        "reason": "", "text": "Rafael drinks soy milk every morning",
+        "same": len({"favorita" in fact["text"] for fact in p["facts"]}) == 1,
+    })  # fmt: skip
+    say("Rafael每天早上喝豆浆", "Rafael每天早上在家喝豆浆")
+    assert run_job(JOB)["items"] == 1
+    assert [row["fact_text"] for row in rows(ACTIVE)] == ["Rafael每天早上在家喝豆浆"]
+    say("A cor favorita de Rafael é grená", "A cor favorita de Rafael é o grená escuro")
+    run_job(JOB)
+    assert "A cor favorita de Rafael é o grená escuro" in {row["fact_text"] for row in rows(ACTIVE)}
+    assert not any("morning" in row["fact_text"] for row in rows(ACTIVE))

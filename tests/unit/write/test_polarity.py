@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from worker.write.polarity import negations, numbers_and_dates, opposed, polarity, same_claim_possible
+from worker.write.polarity import (
+    negations,
+    numbers_and_dates,
+    one_dated_closer,
+    opposed,
+    polarity,
+    same_claim_possible,
+)
 
 NEGATED = [
     "Ana does not like tea", "Ana doesn't like tea", "Ana dislikes tea",
@@ -124,3 +131,20 @@ def test_opposites_need_both_sides() -> None:
     assert opposed("Ana bought it", "Ana sold it")
     assert not opposed("Ana bought and sold it", "Ana sold it")
     assert not opposed("Ana bought it", "Ana has it")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "may"),
+    [
+        ("Ana moved to Recife in 2020", "Ana moved to Recife on 5 March 2020", True),
+        ("Ana moved to Recife", "Ana moved to Recife in May 2021", True),
+        ("A Ana se mudou em 2020", "A Ana se mudou em março de 2020", True),
+        ("Ana moved to Recife in 2019", "Ana moved to Recife in March 2020", False),
+        ("Ana has 2 cats", "Ana has 2 cats and 3 dogs", False),
+        ("Ana earns 9000", "Ana earns 9000, since 2020 it is 9500", False),
+        ("Ana did not move in 2020", "Ana moved in March 2020", False),
+        ("Ana moved in 2020", "Ana moved in 2020", False),
+    ],
+)
+def test_one_of_two_may_give_less_of_a_date_and_of_nothing_else(one: str, other: str, may: bool):
+    assert one_dated_closer(one, other) is one_dated_closer(other, one) is may
