@@ -163,4 +163,4 @@ def outcome(connection: Connection, import_id: UUID) -> tuple[dict[str, int], fl
     Runs that were removed when their time was over (MANDUA_KEEP_RUNS_DAYS) are in neither.
     """
     rows = connection.execute(OUTCOME, [import_id]).fetchall()
-    return {status: many for status, many, _ in rows}, sum(usd for _, _, usd in rows)
+    return {status: many for status, many, _ in rows}, sum((usd for _, _, usd in rows), 0.0)

@@ -90,6 +90,8 @@ def import_(
     """
     if sum(given is not None for given in (path, resume, follow)) != 1:
         raise CommandError("say one thing: a file to import, --resume ID or --follow ID", WRONG_USE)
+    if path is None and dry_run:
+        raise CommandError("--dry-run looks into a file; --follow ID shows where an import stands", WRONG_USE)
     if limit_cost is not None and limit_cost <= 0:
         raise CommandError("--limit-cost must be more than 0", WRONG_USE)
     if path is None:

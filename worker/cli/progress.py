@@ -87,7 +87,9 @@ class _Bar:
     def show(self, phase: str, done: int, of: int | None) -> None:
         now = time.monotonic()
         if phase not in self._phases:
-            self._bars.stop_task(self._task)
+            ended = self._bars.tasks[-1]
+            self._bars.update(ended.id, total=ended.completed)
+            self._bars.stop_task(ended.id)
             self._phases[phase] = done, now
             self._task = self._bars.add_task(phase, total=of, completed=done, rate="")
         first, begun = self._phases[phase]
