@@ -48,7 +48,8 @@ def test_what_to_do_is_said_once(capsys: pytest.CaptureFixture[str], tmp_path: P
     known = "0f0626a9-4243-47e8-bbc5-ff7eaf9c2995"
     file = str(written(tmp_path, "c.txt", CHAT))
     for arguments, said in (
-        ([], "say one thing"), ([file, "--resume", known], "say one thing"), (["--follow", "7"], "Invalid value for '--follow'"),
+        ([], "say one thing"), ([file, "--resume", known], "say one thing"),
+        (["--follow", "7"], "Invalid value for '--follow'"),
         (["--resume", known, "--dry-run"], "--dry-run looks into a file"),
         ([file, "--agent", "a", "--limit-cost", "0"], "must be more than 0"),
         ([file, "--agent", "a", "--batch", "17"], "17"),
