@@ -52,7 +52,7 @@ def test_what_to_do_is_said_once(capsys: pytest.CaptureFixture[str], tmp_path: P
         (["--follow", "7"], "Invalid value for '--follow'"),
         (["--resume", known, "--dry-run"], "--dry-run looks into a file"),
         ([file, "--agent", "a", "--limit-cost", "0"], "must be more than 0"),
-        ([file, "--agent", "a", "--batch", "17"], "17"),
+        ([file, "--agent", "a", "--batch", "17"], "less than or equal to 16"),
     ):  # fmt: skip
         assert run(["import", *arguments]) == 2
         assert said in capsys.readouterr().err
