@@ -13,11 +13,14 @@ from worker.models_in_use import embedding_model
 from worker.read.facts import COLUMNS, MIN_CONFIDENCE, NOW, SHOWN, THEN, moments
 from worker.read.rows import Reader, Row, fetch
 from worker.write.fact_rows import vector_text
+from worker.write.names import word_grams
 
 # Up to here an agent's facts are compared one by one, which misses none (about 40 ms); beyond, by the index.
 EXACT_FACTS = 20_000
 # A hit of a ranking counts 1 / (RANK_CONSTANT + rank): the usual figure, at which the two agree on the best early.
 RANK_CONSTANT = 60
+# The same for the facts of an entity that the question names: smaller, so that its best ones come first.
+NAMED_CONSTANT = 20
 DEPTH = 50  # hits of each ranking that take part in the fusion, at least
 
 HOW_MANY = f"""
@@ -34,30 +37,57 @@ AND (CAST(:entities AS text[]) IS NULL OR f.entity_key = ANY (:entities) OR EXIS
 
 # Invariant: every hit is the agent's own and passes the filters before it is ranked, so that what is filtered out takes
 # no place. by_words: a word weighs the more the fewer facts have it; words of the question that no fact has weigh
-# nothing. by_meaning: {distance} is exact (+ 0) or served by the index, in strict order.
+# nothing. nearest: {distance} is exact (+ 0) or served by the index, in strict order. about: the facts of an
+# entity that the question names, by what question and fact say beside the name (the part along the name's own vector is
+# taken out of both): a name weighs so much in a vector that what is asked about it hardly shows. Whatever one of them
+# finds is ranked by all; equal ranks let the others choose.
 _SEARCH = """
 WITH word AS (
   SELECT w, ('''' || replace(replace(w, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS asked
     FROM unnest(tsvector_to_array(to_tsvector('simple', mandua_folded(:query)))) w LIMIT 64
 ), said AS (
-  SELECT w.w, f.id FROM word w
+  SELECT w.w, f.id, f.embedding <=> :vector AS distance FROM word w
     JOIN {source} ON mandua_words(f.agent_id, f.fact_text) @@ (mandua_agent_word(:agent)::tsquery && w.asked)
    WHERE {kept}
-), weight AS (
+), rarity AS (
   SELECT w, ln(1 + CAST(:total AS double precision) / count(*)) AS rare FROM said GROUP BY w
 ), by_words AS (
-  SELECT s.id, sum(v.rare) AS weight, row_number() OVER (ORDER BY sum(v.rare) DESC, s.id) AS rank
-    FROM said s JOIN weight v USING (w) GROUP BY s.id ORDER BY 2 DESC, s.id LIMIT :depth
+  SELECT s.id, min(s.distance) AS distance, round(CAST(sum(r.rare) AS numeric), 6) AS weight
+    FROM said s JOIN rarity r USING (w) GROUP BY s.id ORDER BY 3 DESC, 2 NULLS LAST, s.id LIMIT :depth
 ), nearest AS MATERIALIZED (
   SELECT f.id, f.embedding <=> :vector AS distance FROM {source}
    WHERE CAST(:vector AS text) IS NOT NULL AND f.embedding IS NOT NULL AND {kept} ORDER BY {distance} LIMIT :depth
-), by_meaning AS (
-  SELECT id, distance, row_number() OVER (ORDER BY distance, id) AS rank FROM nearest
+), named AS (
+  SELECT DISTINCT ON (e.canonical_key) e.canonical_key AS key, e.embedding
+    FROM memory_entity_aliases n JOIN memory_entities e ON e.agent_id = n.agent_id AND e.canonical_key = n.entity_key
+   WHERE n.agent_id = :agent AND n.alias_folded = ANY (CAST(:grams AS text[])) AND e.merged_into IS NULL
+     AND e.embedding IS NOT NULL AND CAST(:vector AS text) IS NOT NULL
+   ORDER BY e.canonical_key LIMIT 8
+), about AS (
+  SELECT f.id, min(f.embedding <=> :vector) AS distance,
+         round(CAST(max(1 - (f.embedding <=> :vector)
+                        - (1 - (n.embedding <=> :vector)) * (1 - (f.embedding <=> n.embedding))) AS numeric), 6) AS rest
+    FROM named n
+   CROSS JOIN LATERAL (
+     SELECT l.fact_id FROM memory_fact_entity_links l WHERE l.agent_id = :agent AND l.entity_key = n.key
+     UNION SELECT s.id FROM memory_facts s WHERE s.agent_id = :agent AND s.entity_key = n.key) m
+    JOIN {source} ON f.id = m.fact_id
+   WHERE f.embedding IS NOT NULL AND {kept} GROUP BY f.id ORDER BY 3 DESC, f.id LIMIT :depth
+), candidate AS (
+  SELECT id, min(distance) AS distance
+    FROM (SELECT id, distance FROM nearest UNION ALL SELECT id, distance FROM by_words
+          UNION ALL SELECT id, distance FROM about) c GROUP BY id
+), ranked AS (
+  SELECT id, c.distance, w.weight, a.rest, rank() OVER (ORDER BY c.distance NULLS LAST) AS by_meaning,
+         rank() OVER (ORDER BY w.weight DESC NULLS LAST) AS by_word,
+         rank() OVER (ORDER BY a.rest DESC NULLS LAST) AS by_rest
+    FROM candidate c LEFT JOIN by_words w USING (id) LEFT JOIN about a USING (id)
 ), fused AS (
-  SELECT id, coalesce(1.0 / ({constant} + m.rank), 0) + coalesce(1.0 / ({constant} + w.rank), 0) AS score,
-         1 - m.distance AS similarity, w.weight
-    FROM by_meaning m FULL JOIN by_words w USING (id)
-   ORDER BY 2 DESC, m.distance NULLS LAST, id LIMIT :many
+  SELECT id, 1 - distance AS similarity, weight,
+         CASE WHEN distance IS NULL THEN 0 ELSE 1.0 / ({constant} + by_meaning) END
+         + CASE WHEN weight IS NULL THEN 0 ELSE 1.0 / ({constant} + by_word) END
+         + CASE WHEN rest IS NULL THEN 0 ELSE 1.0 / ({named_constant} + by_rest) END AS score
+    FROM ranked ORDER BY 4 DESC, distance NULLS LAST, id LIMIT :many
 )
 SELECT {columns}, round(CAST(u.score AS numeric), 6)::double precision AS score,
        round(CAST(u.similarity AS numeric), 4)::double precision AS similarity,
@@ -71,7 +101,9 @@ _EXACT = "(f.embedding <=> :vector) + 0"
 
 def _search(source: str, distance: str) -> str:
     statement = _SEARCH.replace("{source}", source).replace("{kept}", _KEPT).replace("{columns}", COLUMNS)
-    return statement.replace("{distance}", distance).replace("{constant}", str(RANK_CONSTANT))
+    return statement.replace("{distance}", distance).replace("{constant}", str(RANK_CONSTANT)).replace(
+        "{named_constant}", str(NAMED_CONSTANT)
+    )
 
 
 SEARCH_EXACT = _search(NOW, _EXACT)
@@ -158,5 +190,6 @@ def _found(
     depth = max(DEPTH, 4 * limit)
     return fetch(
         reader, statement,
-        {"agent": agent_id, "query": query, "vector": vector, "total": total, "depth": depth, "many": limit, **asked},
+        {"agent": agent_id, "query": query, "grams": word_grams(query), "vector": vector, "total": total,
+         "depth": depth, "many": limit, **asked},
     )  # fmt: skip

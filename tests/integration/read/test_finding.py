@@ -112,6 +112,25 @@ def _text(vector: Any) -> str:
     return np.array2string(vector, separator=",", threshold=10_000, max_line_width=1_000_000)
 
 
+def test_a_name_does_not_hide_what_is_asked_about_it(database: Engine) -> None:
+    scene = Scene(database)
+    scene.write("ana", [("Ana", f"Ana says {n}") for n in range(9)], at=day(1))
+    name, *topics = np.eye(384)[:10]
+    facts_ = scene.facts()
+    with database.begin() as connection:
+        connection.execute(text("UPDATE memory_entities SET embedding = CAST(:v AS vector)"), {"v": _text(name)})
+        for number, (fact, topic) in enumerate(zip(facts_, topics, strict=True)):
+            mostly_name = (1 if number == 4 else 8) * name + topic
+            connection.execute(
+                text("UPDATE memory_facts SET embedding = CAST(:v AS vector) WHERE id = :id"),
+                {"v": _text(mostly_name / np.linalg.norm(mostly_name)), "id": fact.id},
+            )
+        asked = (3 * name + topics[4]) / np.linalg.norm(3 * name + topics[4])
+        hits = search(connection, scene.agent, "What of Ana?", vector=asked.astype(np.float32))
+        assert hits[0]["id"] == facts_[4].id
+        assert min(hit["similarity"] for hit in hits) == hits[0]["similarity"], "by the vectors alone it is the last"
+
+
 def test_neighbours_breadth_first_over_live_edges(home: Scene, database: Engine) -> None:
     with database.connect() as connection:
         one = neighbours(connection, home.agent, "person:ana")
