@@ -32,8 +32,12 @@ CREATE INDEX memory_facts_words ON memory_facts USING gin (mandua_words(agent_id
 """
 
 # Only agents with more facts than an exact search is quick for use it (worker.read.finding); whatever must not miss a
-# neighbour orders by distance + 0, which no index serves.
-NEIGHBOURS = "CREATE INDEX memory_facts_nearest ON memory_facts USING hnsw (embedding {kind}_cosine_ops)"
+# neighbour orders by distance + 0, which no index serves. Every fact that is stored pays for it: half of pgvector's
+# usual width costs 0.4 ms a fact instead of 1.0, and a wider search makes up for it.
+NEIGHBOURS = """
+CREATE INDEX memory_facts_nearest ON memory_facts USING hnsw (embedding {kind}_cosine_ops)
+  WITH (m = 8, ef_construction = 32)
+"""
 
 REVISIONS = """
 CREATE TABLE memory_fact_revisions (

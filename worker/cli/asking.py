@@ -21,7 +21,6 @@ SinceThen = Annotated[str | None, typer.Option("--since", help="From then on: a 
 UntilThen = Annotated[str | None, typer.Option("--until", help="Before then: a time with zone, or 7d.")]
 
 HIT_COLUMNS = {
-    "score": "score",
     "similarity": "alike",
     "fact_text": "fact",
     "valid_from": "valid from",
