@@ -12,6 +12,7 @@ import typer
 
 from worker.cli import (
     asking,
+    bench,
     caring,
     console,
     demo,
@@ -85,6 +86,7 @@ app.command("replay")(operating.replay)
 app.add_typer(jobs.app, name="jobs")
 app.command("metrics")(exporting.metrics)
 app.command("doctor")(doctor.doctor)
+app.command("bench")(bench.bench)
 app.command("migrate")(migrate.migrate)
 app.command("worker", context_settings=PASS_ON)(running.worker)
 app.command("beat", context_settings=PASS_ON)(running.beat)

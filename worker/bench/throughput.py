@@ -1,0 +1,92 @@
+"""How many messages go through: many agents, one agent's backlog, more worker processes; beside a bare Celery chain."""
+
+from __future__ import annotations
+
+import time
+
+from producer import WriteRequest
+from worker.bench.figures import Figure
+from worker.bench.scene import ALL_QUEUES, Scene, model
+from worker.bench.workload import SPEAKER, spoken
+
+PEOPLE = 200
+
+
+def _backlog(scene: Scene, agents: int, each: int, *, bulk: bool) -> int:
+    """Accept ``each`` messages of ``agents`` agents, taking turns; returns how many."""
+    with scene.client() as client:
+        requests = [
+            WriteRequest(agent_id=f"a{agent}", message=spoken(number, PEOPLE).text, speaker_name=SPEAKER)
+            for number in range(each)
+            for agent in range(agents)
+        ]
+        for start in range(0, len(requests), 2_000):
+            client.enqueue_many(requests[start : start + 2_000], bulk=bulk)
+    return len(requests)
+
+
+def many_agents(scene: Scene, *, agents: int = 20, each: int = 30, latency: float = 0.5) -> list[Figure]:
+    """Messages a second of a backlog of ``agents`` agents, two worker processes of 16 slots, ``latency`` a call."""
+    scene.fresh()
+    with model(people=PEOPLE, latency=latency) as answering:
+        scene.say(f"throughput: {agents} agents, {each} messages each, {latency} s a call")
+        with scene.workers(scene.environment(answering), (16, ALL_QUEUES), (16, ALL_QUEUES)):
+            answering.reset()
+            began = time.monotonic()
+            many = _backlog(scene, agents, each, bulk=False)
+            scene.until_finished(many)
+            seconds = time.monotonic() - began
+        calls = answering.calls()
+    return [
+        Figure(f"{agents} agents, backlog", many / seconds, "messages/s", note=f"{latency} s a call, {many} messages"),
+        *calls_a_message(calls, many),
+    ]
+
+
+def calls_a_message(calls: dict[str, int], many: int) -> list[Figure]:
+    """Model calls, tokens and embedding calls a message."""
+    kinds = ("informed_extraction", "entity_resolution", "reconciliation", "emotion", "entity_scan")
+    asked = sum(calls.get(kind, 0) for kind in kinds)
+    told = ", ".join(f"{kind} {calls.get(kind, 0) / many:.2f}" for kind in kinds if calls.get(kind))
+    return [
+        Figure("model calls a message, mean", asked / many, "", at_most=2.0, note=told),
+        Figure("input tokens a message", calls.get("input_tokens", 0) / many, "tokens"),
+        Figure("embedding calls a message", calls.get("embedding", 0) / many, "", at_most=3.0),
+    ]
+
+
+def one_agent(scene: Scene, *, messages: int = 400, latency: float = 0.5) -> list[Figure]:
+    """Messages a second of one agent's bulk backlog."""
+    scene.fresh()
+    with model(people=PEOPLE, latency=latency) as answering:
+        scene.say(f"throughput: one agent, {messages} bulk messages, {latency} s a call")
+        with scene.workers(scene.environment(answering), (16, ALL_QUEUES), (16, ALL_QUEUES)):
+            began = time.monotonic()
+            _backlog(scene, 1, messages, bulk=True)
+            scene.until_finished(messages)
+            seconds = time.monotonic() - began
+        applied = scene.value("SELECT count(*) FROM runs WHERE state = 'done'")
+    return [
+        Figure("one agent, bulk backlog", messages / seconds, "messages/s", note=f"{latency} s a call"),
+        Figure("one agent, messages lost", messages - applied, "", at_most=0),
+    ]
+
+
+def scale_out(scene: Scene, *, latency: float = 2.0, each: int = 6) -> list[Figure]:
+    """Throughput of 1, 2 and 4 worker processes of 8 slots; as a share of linear, from one process."""
+    rates: dict[int, float] = {}
+    for processes in (1, 2, 4):
+        scene.fresh()
+        with model(people=PEOPLE, latency=latency) as answering:
+            scene.say(f"scale out: {processes} worker processes, {latency} s a call")
+            agents = processes * 16
+            with scene.workers(scene.environment(answering), *[(8, ALL_QUEUES)] * processes):
+                began = time.monotonic()
+                many = _backlog(scene, agents, each, bulk=False)
+                scene.until_finished(many)
+                rates[processes] = many / (time.monotonic() - began)
+    return [
+        Figure("1 worker process", rates[1], "messages/s", note=f"8 slots, {latency} s a call"),
+        Figure("2 processes / 2 × one", rates[2] / rates[1] / 2, "", at_least=0.85),
+        Figure("4 processes / 4 × one", rates[4] / rates[1] / 4, "", at_least=0.85, note="until the cores are full"),
+    ]
