@@ -60,6 +60,9 @@ def normalize_key(raw: str) -> str:
 
     "Personal Info" is "personal.info"; "food_preference" stays. Whether the result is well-formed is for
     ``validate_proposed_key``.
+
+    >>> normalize_key(" Personal Info ")
+    'personal.info'
     """
     return _GAPS.sub(".", raw.strip().lower())
 
@@ -68,6 +71,9 @@ def validate_proposed_key(key: str, extra_namespaces: AbstractSet[str] | Collect
     """Whether a normalised key is well-formed and stands in an allowed namespace.
 
     Two to four parts joined by dots, each ``[a-z][a-z0-9_]*``, at most 64 characters, the first one a namespace.
+
+    >>> validate_proposed_key("person.shoe_size"), validate_proposed_key("shoe_size")
+    (True, False)
     """
     return _fault(key, extra_namespaces or ()) is None
 
@@ -80,6 +86,12 @@ def canonicalize_attribute_key(
     The metadata say how it was found (``matched_by``), or why it was dropped (``reason``). A proposal is recorded in
     the caller's transaction: after ``config.attribute_activation_sightings`` of them the key is allowed. asyncio
     callers use ``await async_session.run_sync(canonicalize_attribute_key, …)``.
+
+    >>> from sqlalchemy.orm import Session
+    >>> from worker.db import engine
+    >>> with Session(engine()) as session:
+    ...     canonicalize_attribute_key(session, "ana", "City", MemoryConfig())[:2]
+    ('person.city', 'map')
     """
     found = canonicalise(raw_key, config, active_keys(session, agent_id, [raw_key], config))
     metadata = dict(found.metadata)

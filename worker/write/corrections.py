@@ -47,6 +47,10 @@ def is_user_correction(old_fact: object, new_fact: object) -> bool:
 
     Facts are anything with ``attribute_key`` and ``value`` (as attributes or keys). Values that differ only in case,
     accents or punctuation are one; without a value on both sides nothing is corrected.
+
+    >>> lives = {"attribute_key": "person.city", "value": "Natal"}
+    >>> is_user_correction(lives, {**lives, "value": "Recife"}), is_user_correction(lives, {**lives, "value": "NATAL"})
+    (True, False)
     """
     key, value = _of(old_fact, "attribute_key"), _of(old_fact, "value")
     new_key, new_value = _of(new_fact, "attribute_key"), _of(new_fact, "value")
@@ -61,6 +65,11 @@ def detect_and_record_corrections(session: Session, agent_id: str, saved_facts: 
     ``saved_facts`` are stored facts: objects or mappings with an ``id``, or the ids. Each call counts again, in the
     caller's transaction; what ``run_write_pipeline`` and the workers store is counted already. asyncio callers use
     ``await async_session.run_sync(detect_and_record_corrections, …)``.
+
+    >>> from worker.db import engine
+    >>> with Session(engine()) as session:
+    ...     detect_and_record_corrections(session, "ana", []).corrections_detected
+    0
     """
     ids = [str(_of(fact, "id") or fact) for fact in saved_facts]
     result = CorrectionResult()

@@ -31,6 +31,11 @@ def create_or_update_entity(
 
     ``entity_type`` may be left out: the key says it. A name that is given replaces one that only stood for a role.
     Returns the row. Raises ValueError where the key is none, or names another type.
+
+    >>> from worker.db import engine
+    >>> with Session(engine()) as session:
+    ...     create_or_update_entity(session, "ana", "person:clara", "Clara").display_name  # nothing is committed here
+    'Clara'
     """
     kind, _, name = canonical_key.partition(":")
     if not kind or not name:
@@ -47,12 +52,24 @@ def create_or_update_entity(
 
 
 def get_entity_by_key(session: Session, agent_id: str, canonical_key: str) -> MemoryEntity | None:
-    """The entity of that key, or None."""
+    """The entity of that key, or None.
+
+    >>> from worker.db import engine
+    >>> with Session(engine()) as session:
+    ...     get_entity_by_key(session, "nobody-yet", "person:clara") is None
+    True
+    """
     return session.get(MemoryEntity, (agent_id, canonical_key))
 
 
 def get_entities_for_user(session: Session, agent_id: str, active_only: bool = True) -> list[MemoryEntity]:
-    """All entities of an agent, the last seen first; ``active_only`` leaves out those merged into another."""
+    """All entities of an agent, the last seen first; ``active_only`` leaves out those merged into another.
+
+    >>> from worker.db import engine
+    >>> with Session(engine()) as session:
+    ...     get_entities_for_user(session, "nobody-yet")
+    []
+    """
     query = select(MemoryEntity).where(MemoryEntity.agent_id == agent_id)
     if active_only:
         query = query.where(MemoryEntity.merged_into.is_(None))

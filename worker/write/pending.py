@@ -45,7 +45,12 @@ def save_pending_selection(
     *,
     session: Session | None = None,
 ) -> None:
-    """Keep a choice that waits for the user: ``intent`` (delete, edit, …) on one of ``transactions`` (JSON values)."""
+    """Keep a choice that waits for the user: ``intent`` (delete, edit, …) on one of ``transactions`` (JSON values).
+
+    >>> save_pending_selection("ana", "delete", [{"id": 7}], "Delete the trip to Natal?")
+    >>> get_pending("ana")["intent"]
+    'delete'
+    """
     _save(
         agent_id, "selection",
         {"type": "selection", "intent": intent, "transactions": list(transactions),
@@ -62,7 +67,12 @@ def save_pending_execution(
     *,
     session: Session | None = None,
 ) -> None:
-    """Keep a destructive operation that was held back: the ``tool_calls`` (JSON values) and what was found for them."""
+    """Keep a destructive operation that was held back: the ``tool_calls`` (JSON values) and what was found for them.
+
+    >>> save_pending_execution("ana", [{"name": "forget"}], "1 fact", "Forget it?")
+    >>> get_pending("ana")["type"]
+    'execution'
+    """
     _save(
         agent_id, "execution",
         {"type": "execution", "tool_calls": list(tool_calls), "search_result": search_result,
@@ -72,7 +82,11 @@ def save_pending_execution(
 
 
 def get_pending(agent_id: str, *, session: Session | None = None) -> dict[str, Any] | None:
-    """The pending operation of an agent, with its ``type``; None if there is none or its five minutes are over."""
+    """The pending operation of an agent, with its ``type``; None if there is none or its five minutes are over.
+
+    >>> get_pending("nobody-yet") is None
+    True
+    """
     with _database(session) as connection:
         if connection is None:
             with _lock:
@@ -83,7 +97,12 @@ def get_pending(agent_id: str, *, session: Session | None = None) -> dict[str, A
 
 
 def clear_pending(agent_id: str, *, session: Session | None = None) -> None:
-    """Forget the pending operation: it was carried out or called off."""
+    """Forget the pending operation: it was carried out or called off.
+
+    >>> clear_pending("ana")
+    >>> get_pending("ana") is None
+    True
+    """
     with _database(session) as connection:
         if connection is None:
             with _lock:

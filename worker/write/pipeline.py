@@ -71,6 +71,14 @@ def run_write_pipeline(
     entities_resolved, duration_ms (milliseconds), status, tokens_used and the rest. Steps are appended to ``trace``.
     A stage that fails for good leaves the event and answers ``status="failed"``. Raises RequestError for bad input and
     TurnTaken where a worker is at work on the same agent. asyncio callers use ``asyncio.to_thread``.
+
+    >>> from worker.db import engine
+    >>> from worker.models_in_use import embedding_model, language_model
+    >>> with Session(engine()) as session:
+    ...     done = run_write_pipeline(session, "ana", "I live in Recife.", language_model(), embedding_model(),
+    ...                               MemoryConfig(), "Rafael")  # nothing is committed here
+    >>> [fact["fact_text"] for fact in done["facts_added"]]
+    ['Rafael lives in Recife']
     """
     request = WriteRequest.parse(
         agent_id=agent_id, message=message, speaker_name=speaker_name, source=source, session_id=session_id,

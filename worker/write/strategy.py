@@ -64,6 +64,9 @@ def classify_input(text: str) -> InputClassification:
 
     Short: under 500 characters. Structured: over 500, with a header, two bullets or a table. Medium: 500 to 2000.
     Long: over 2000.
+
+    >>> classify_input("I moved to Recife yesterday.").input_type.value
+    'short'
     """
     chars = len(text)
     headers = len(_HEADER.findall(text))
@@ -90,7 +93,12 @@ def classify_input(text: str) -> InputClassification:
 
 
 def select_strategy(classification: InputClassification) -> ExtractionStrategy:
-    """How to extract what was classified so: short and medium in one call, long and structured over 2000 in chunks."""
+    """How to extract what was classified so: short and medium in one call, long and structured over 2000 in chunks.
+
+    >>> strategy = select_strategy(classify_input("word " * 3000))
+    >>> strategy.mode.value, strategy.estimated_chunks
+    ('chunked', 3)
+    """
     kind, chars = classification.input_type, classification.char_count
     if kind in (InputType.SHORT, InputType.MEDIUM) or chars <= LONG_CHARS:
         reason = f"{kind.value} input of {chars} characters fits in one call"
