@@ -39,7 +39,7 @@ class Spoken:
 
     @property
     def organization(self) -> str:
-        return f"{coined(self.firm + 7_000)} Labs"
+        return f"{coined(self.firm + 7_000)} {coined(self.firm + 700, 3)}"
 
     @property
     def topic(self) -> str:
