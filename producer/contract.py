@@ -116,7 +116,9 @@ class MemoryConfig(BaseModel):
     semantic_dedup_threshold: Annotated[float, Field(ge=0, le=1)] = 0.85
     reconcile_similarity_floor: Annotated[float, Field(ge=0, le=1)] = 0.50
     reconcile_candidates: Annotated[int, Field(ge=1)] = 5
-    bulk_batch: Annotated[int, Field(ge=1, le=16)] = 1  # neighbouring messages of one extraction call, in the bulk lane
+    # In the bulk lane: how many neighbours share an extraction call, how many consecutive ones a reconciliation call.
+    bulk_batch: Annotated[int, Field(ge=1, le=16)] = 1
+    bulk_turn: Annotated[int, Field(ge=1, le=8)] = 1
     relationship_terms: Literal["person", "speaker"] = "person"
     extraction_instructions: str = ""
     entity_types: tuple[str, ...] = ()

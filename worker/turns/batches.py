@@ -86,22 +86,22 @@ ALONE = json.dumps({"alone": True})
 log = structlog.get_logger()
 
 
-class _Together:
+class Together:
     """The ledger of a shared call: announced as the leader's, its reply kept in parts."""
 
-    def __init__(self, leader: TurnLedger) -> None:
-        self._leader = leader
+    def __init__(self, leader: TurnLedger, key: str) -> None:
+        self._leader, self._key = leader, key
         self.completion = Completion("")
         self.lost = 0
 
     def announce(self, key: str, model: str) -> int:  # noqa: ARG002
         """See ReplyLedger."""
-        self.lost = self._leader.announce(BATCHED, model)
+        self.lost = self._leader.announce(self._key, model)
         return self.lost
 
     def unanswered(self, key: str, lost: int) -> None:  # noqa: ARG002
         """See ReplyLedger."""
-        self._leader.unanswered(BATCHED, lost)
+        self._leader.unanswered(self._key, lost)
 
     def stored(self, key: str) -> KeptReply | None:  # noqa: ARG002
         """Nothing is kept of a call that several share."""
@@ -169,7 +169,7 @@ class _Batch:
         self.alone = False
         self.billed = CallUsage()
         self._parts: list[str] = []
-        self._together = _Together(ledger)
+        self._together = Together(ledger, BATCHED)
         if not self.neighbours:
             self.let_go()
 
@@ -209,7 +209,7 @@ class _Batch:
         """Reply, usage (both JSON), tokens in and out, US dollars: what the neighbour at ``place`` gets and bears."""
         if not self._parts:
             return (ALONE if self.alone else None), None, 0, 0, 0.0
-        share = _shares(self._together.completion.usage, len(self._parts))[place]
+        share = shares(self._together.completion.usage, len(self._parts))[place]
         usage = CallUsage.model_validate(row.usage)
         usage.prompts |= self.billed.prompts
         usage.add(TASK, Completion(self._parts[place], share), calls=0)
@@ -219,13 +219,13 @@ class _Batch:
     def keep_own(self) -> None:
         """Keep the leader's own part, with its share of the cost. Raises LostHold."""
         if self._parts:
-            own = _shares(self._together.completion.usage, len(self._parts))[0]
+            own = shares(self._together.completion.usage, len(self._parts))[0]
             self._leader.keep_batched(Completion(self._parts[0], own), self._together.lost)
         elif self.alone:
             holding.keep_reply(self._start.hold, BATCHED, ALONE)
 
 
-def _shares(usage: Usage, many: int) -> list[Usage]:
+def shares(usage: Usage, many: int) -> list[Usage]:
     """``usage`` in ``many`` parts that add up to it; the first one has the rest."""
     usd = None if usage.cost_usd is None else usage.cost_usd / many
     each = Usage(usage.input_tokens // many, usage.output_tokens // many, usd, usage.cached_input_tokens // many)

@@ -169,6 +169,11 @@ ON CONFLICT (day, agent_id) DO UPDATE SET input_tokens = s.input_tokens + exclud
    output_tokens = s.output_tokens + excluded.output_tokens, cost_usd = s.cost_usd + excluded.cost_usd
 """
 
+# What a stage kept for its retries goes with it; answers to what reconciliation will ask stay until then.
+_FORESEEN_REPLIES = """
+coalesce((SELECT jsonb_object_agg(k.key, k.value) FROM jsonb_each(p.replies) k
+           WHERE :next = 'reconcile' AND k.key LIKE 'reconciliation:%'), '{{}}')"""
+
 # Invariant: a plan is stored and the stage moves on together, once.
 _ADVANCE = f"""
 WITH mine AS ({{mine}}), moved AS (
@@ -180,7 +185,7 @@ INSERT INTO run_plans AS p (run_id, {{column}}, vector_texts, vectors, memory_ve
 SELECT :run, CAST(:plan AS jsonb), CAST(:vector_texts AS jsonb), :vectors, :memory_version, CAST(:told AS jsonb)
   FROM moved
 ON CONFLICT (run_id) DO UPDATE SET {{column}} = excluded.{{column}}, vector_texts = excluded.vector_texts,
-   vectors = excluded.vectors, replies = '{{{{}}}}', sent = '{{{{}}}}', told = p.told || excluded.told,
+   vectors = excluded.vectors, replies = {_FORESEEN_REPLIES}, sent = '{{{{}}}}', told = p.told || excluded.told,
    memory_version = coalesce(p.memory_version, excluded.memory_version)
 RETURNING 1
 """  # noqa: S608
@@ -401,6 +406,11 @@ def lock_for_apply(connection: Connection, hold: Hold) -> None:
     """Take the turn's row for the transaction that applies: from here on nobody can take it over. Raises LostHold."""
     if connection.execute(text(FINISH_TURN), hold.parameters()).one_or_none() is None:
         raise LostHold
+
+
+def as_holder(statement: str, hold: Hold, **more: Any) -> None:
+    """Execute ``statement``, whose ``{mine}`` is the check of the hold; no row of it means LostHold."""
+    _checked(statement.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, **more)
 
 
 def _checked(statement: str, hold: Hold, **more: Any) -> Row[Any]:

@@ -19,6 +19,9 @@ from worker.write.told import ToldCalls
 # The part of a shared call's reply that is a message's own (worker.turns.batches), or the word that it has none.
 BATCHED = "informed_extraction:batched"
 
+# The word that a run was looked at by a bulk turn (worker.turns.bulk_turns), whatever came of it.
+FORESEEN = "bulk_turn:foreseen"
+
 
 class TurnLedger:
     """Keeps the replies of a stage that asks more than once, and renews the lease before each call.

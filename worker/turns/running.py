@@ -28,7 +28,7 @@ from worker.db import autocommit, engine, read_session
 from worker.llm.provider import Cause, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
-from worker.turns import batches, job_steps, limits
+from worker.turns import batches, bulk_turns, job_steps, limits
 from worker.turns import hold as holding
 from worker.turns.hold import Bill, LostHold, Start
 from worker.turns.life import at_work
@@ -233,6 +233,8 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
     begun = time.perf_counter()
     asked = dict(usage.by_task)
     others = stage is Stage.EXTRACT and fallback is None and batches.share(start, message, message_of, usage, ledger)
+    if stage is Stage.RESOLVE and fallback is None:
+        bulk_turns.foresee(start, message, message_of, calls, usage, ledger)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
     _note_calls(usage, ledger, asked)

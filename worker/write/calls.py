@@ -252,7 +252,7 @@ class Calls:
         larger = {} if max_tokens is None else {"max_tokens": max_tokens}
         if larger and not _takes_max_tokens(self._llm):
             raise ModelError(Cause.INVALID_REQUEST, "no_max_tokens")
-        key = _call_key(task, system, payload if max_tokens is None else {**payload, "max_tokens": max_tokens})
+        key = call_key(task, system, payload if max_tokens is None else {**payload, "max_tokens": max_tokens})
         kept = self._ledger.stored(key)
         if kept is not None:
             if not kept.counted:  # its worker died before it could say what it had cost
@@ -349,6 +349,7 @@ def model_of(llm: LLMProvider, task: str) -> str:
     return str(named(task)) if named is not None else type(llm).__name__
 
 
-def _call_key(task: str, system: str, payload: Mapping[str, Any]) -> str:
+def call_key(task: str, system: str, payload: Mapping[str, Any]) -> str:
+    """The key under which the reply to a call is kept: the same for the same question, and for no other."""
     content = json.dumps([task, system, payload], ensure_ascii=False, sort_keys=True, default=str)
     return f"{task}:{hashlib.blake2b(content.encode('utf-8', 'replace'), digest_size=16).hexdigest()}"
