@@ -46,25 +46,20 @@ def test_each_question_has_its_json(scene: Scene, capsys: pytest.CaptureFixture[
     assert "Ana lives in Natal" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (["search", " ", "--agent", "a"], 2, "nothing to look for"),
-        (["facts", "--agent", "a", "--as-of", "yesterday"], 2, "--as-of is no time"),
-        (["facts", "--agent", "a", "--as-of", "2d", "--all"], 2, "leave out --as-of"),
-        (["history", "00000000-0000-0000-0000-000000000001", "--agent", "a"], 1, "a has no fact"),
-        (["neighbours", "person:nobody", "--agent", "a"], 1, "a has no entity person:nobody"),
-        (["timeline", "--agent", " "], 2, "--agent is blank"),
-    ],
-)
-def test_wrong_use_is_one_line(
-    database: Engine,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    code: int,
-    said: str,
-) -> None:
-    assert run(arguments) == code
-    seen = capsys.readouterr()
-    assert said in seen.err
-    assert (seen.out, len(seen.err.splitlines())) == ("", 1)
+WRONG = [
+    (["search", " ", "--agent", "a"], 2, "nothing to look for"),
+    (["facts", "--agent", "a", "--as-of", "yesterday"], 2, "--as-of is no time"),
+    (["facts", "--agent", "a", "--as-of", "2d", "--all"], 2, "leave out --as-of"),
+    (["history", "00000000-0000-0000-0000-000000000001", "--agent", "a"], 1, "a has no fact"),
+    (["neighbours", "person:nobody", "--agent", "a"], 1, "a has no entity person:nobody"),
+    (["timeline", "--agent", " "], 2, "--agent is blank"),
+]
+
+
+def test_wrong_use_is_one_line(database: Engine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert database
+    for arguments, code, said in WRONG:
+        assert run(arguments) == code
+        seen = capsys.readouterr()
+        assert said in seen.err
+        assert (seen.out, len(seen.err.splitlines())) == ("", 1)

@@ -6,7 +6,6 @@ import doctest
 import inspect
 from importlib import import_module
 
-import pytest
 from sqlalchemy import Engine
 
 import worker.write as write
@@ -14,10 +13,11 @@ import worker.write as write
 FUNCTIONS = [name for name in write.__all__ if inspect.isfunction(getattr(write, name))]
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_example_of_a_function_runs(database: Engine, name: str) -> None:
-    function = getattr(write, name)
-    module = import_module(function.__module__)
-    (example,) = doctest.DocTestFinder(recurse=False).find(function, name, module, dict(vars(module)))
-    assert example.examples, f"{name} has no example"
-    assert doctest.DocTestRunner(verbose=False).run(example).failed == 0
+def test_the_example_of_every_function_runs(database: Engine) -> None:
+    assert database
+    for name in FUNCTIONS:
+        function = getattr(write, name)
+        module = import_module(function.__module__)
+        (example,) = doctest.DocTestFinder(recurse=False).find(function, name, module, dict(vars(module)))
+        assert example.examples, f"{name} has no example"
+        assert doctest.DocTestRunner(verbose=False).run(example).failed == 0, name
