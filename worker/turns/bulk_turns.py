@@ -8,11 +8,12 @@ up as it was foreseen finds its reply, any other is made. So nobody can see a bu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import structlog
 from sqlalchemy import Row, text
 
@@ -25,8 +26,9 @@ from worker.turns import hold as holding
 from worker.turns.batches import Together, shares
 from worker.turns.hold import Start
 from worker.turns.replies import FORESEEN, TurnLedger
-from worker.write.calls import Calls, CallUsage, VectorCache, call_key
+from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache, call_key
 from worker.write.message import Message
+from worker.write.names import display_name
 from worker.write.plans import PLAN_VERSION, Extraction
 from worker.write.questions import TASK, Listening, ask_together, question_of, that_fit
 
@@ -97,10 +99,10 @@ def foresee(
         return
     runs = [start.hold.run_id, *(row.id for row in rows)]
     vectors = [calls.vectors, *(VectorCache.load(row.vector_texts, row.vectors) for row in rows)]
-    questions = [
-        _question(told, row.extraction, own)
-        for told, row, own in zip([message, *map(message_of, rows)], [start.row, *rows], vectors, strict=True)
-    ]
+    extractions = [Extraction.model_validate(row.extraction) for row in (start.row, *rows)]
+    _embed_names(extractions, vectors, calls)
+    messages = [message, *map(message_of, rows)]
+    questions = [_question(*one, usage) for one in zip(messages, extractions, vectors, strict=True)]
     chosen = that_fit(questions)
     replies: dict[int, str] = {}
     billed, together = CallUsage(), Together(ledger, f"{TASK}:foreseen")
@@ -142,9 +144,34 @@ def _behind(start: Start, many: int) -> list[Row[Any]]:
     return rows
 
 
-def _question(message: Message, extraction: dict[str, Any], vectors: VectorCache) -> Mapping[str, Any] | None:
+def _embed_names(extractions: Sequence[Extraction], vectors: Sequence[VectorCache], calls: Calls) -> None:
+    """Embed the names of all of them in one call, so that no message has to ask for its own. Without embeddings each
+    finds that out in its turn."""
+    names = [{display_name(name) for name in _names(extraction)} for extraction in extractions]
+    try:
+        found = calls.embed(sorted(set().union(*names)))
+    except EmbeddingError:
+        return
+    for own, cache in zip(names, vectors, strict=True):
+        missing = sorted(name for name in own if name not in cache)
+        if missing:
+            cache.add(missing, np.stack([found[name] for name in missing]))
+
+
+def _names(extraction: Extraction) -> Iterator[str]:
+    yield from (entity.name for entity in extraction.entities)
+    yield from (fact.subject for fact in extraction.facts)
+    yield from (end for relation in extraction.relations for end in (relation.source, relation.target))
+
+
+def _question(
+    message: Message, extraction: Extraction, vectors: VectorCache, usage: CallUsage
+) -> Mapping[str, Any] | None:
     listening = Listening(language_model(), embedding_model(), vectors=vectors)
-    return question_of(message, Extraction.model_validate(extraction), read_session, listening)
+    try:
+        return question_of(message, extraction, read_session, listening)
+    finally:
+        usage.embedding_calls += listening.usage.embedding_calls
 
 
 def _keep(start: Start, found: _Foreseen, completion: Completion, billed: CallUsage, usage: CallUsage) -> None:
