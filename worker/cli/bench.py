@@ -27,7 +27,9 @@ def bench(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            "--only", help="Only this part (cost, start, live, agents, one, scale, accept, peer).", show_default=False
+            "--only",
+            help="Only this part (cost, start, live, agents, one, scale, accept, recall, peer).",
+            show_default=False,
         ),
     ] = None,
     compare: Annotated[
@@ -61,7 +63,7 @@ def bench(
 
 
 QUICK = ("cost",)
-ALL = ("cost", "start", "live", "agents", "one", "scale", "accept", "peer")
+ALL = ("cost", "start", "live", "agents", "one", "scale", "accept", "recall", "peer")
 
 
 def _chosen(quick: bool, only: list[str] | None) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ def _chosen(quick: bool, only: list[str] | None) -> tuple[str, ...]:
 
 
 def _measure(name: str, scene: Scene, before: list[Figure], *, quick: bool) -> list[Figure]:
-    from worker.bench import accepting, cost, live, peer, startup, throughput
+    from worker.bench import accepting, cost, live, peer, recall, startup, throughput
 
     match name:
         case "cost":
@@ -91,5 +93,7 @@ def _measure(name: str, scene: Scene, before: list[Figure], *, quick: bool) -> l
             return throughput.scale_out(scene)
         case "accept":
             return accepting.accept_under_load(scene)
+        case "recall":
+            return recall.recall(scene)
         case _:
             return peer.side_by_side(scene, before)

@@ -18,6 +18,10 @@ from typing import Any
 
 from sqlalchemy import Engine, text
 
+from worker.bench.figures import Figure
+from worker.bench.scene import Scene
+from worker.db import make_engine
+from worker.embedding import embedding_from_environment
 from worker.embedding.provider import EmbeddingProvider
 from worker.read.finding import search, search_words
 from worker.write.fact_rows import vector_text
@@ -193,3 +197,21 @@ def measure_recall(
         other_language=share(True), words_alone=round(by_words / len(asked), 3), first_hit=share(None, 1),
         search_ms=round(sorted(took)[len(took) // 2], 2),
     )  # fmt: skip
+
+
+def recall(scene: Scene) -> list[Figure]:
+    """How often search finds what is asked for, with the default embeddings."""
+    scene.say(f"search among {FACTS:,} facts; embedding them takes a minute")
+    bind = make_engine(scene.fresh())
+    try:
+        found = measure_recall(bind, embedding_from_environment({}))
+    finally:
+        bind.dispose()
+    about = f"{found.questions} questions, {found.facts:,} facts"
+    return [
+        Figure("search, recall@5", found.recall_at_5, at_least=0.9, note=about),
+        Figure("search, recall@5 across languages", found.other_language, note="Portuguese and English"),
+        Figure("search, right fact first", found.first_hit),
+        Figure("search, recall@5 by words alone", found.words_alone, note="without embeddings"),
+        Figure("search, time", found.search_ms, "ms", at_most=50, note="median, the question's embedding left out"),
+    ]
