@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from worker.care import forget_sql as sql
 from worker.care.forgotten_names import NEVER, pattern
+from worker.db import autocommit
 from worker.write.relationships import refresh_edges
 
 Kind = Literal["agent", "entity", "event"]
@@ -80,7 +81,10 @@ def forget(
         if kind == "agent" and not known and not queued:
             raise NothingToForget(f"there is no agent {agent_id}")
         work.counts["queued"] = len(queued)
-        return work.receipt(kind, entity_key or (str(event_id) if event_id else ""), queued)
+        receipt = work.receipt(kind, entity_key or (str(event_id) if event_id else ""), queued)
+    with autocommit(bind) as connection:
+        connection.execute(text(sql.ANALYZE))
+    return receipt
 
 
 class _Forgetting:

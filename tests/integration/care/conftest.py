@@ -76,13 +76,15 @@ def run_all(agent: str) -> None:
 
 
 def everything(engine: Engine) -> dict[str, list[str]]:
-    """Every row of every table as text, as a dump has it."""
+    """Every row of every table as text, as a dump has it, and what the planner knows of their values."""
     with engine.connect() as connection:
         tables = connection.execute(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")).scalars().all()
-        return {
+        found = {
             table: list(connection.execute(text(f'SELECT t::text FROM "{table}" t')).scalars())
             for table in tables
         }
+        known = connection.execute(text("SELECT s::text FROM pg_stats s WHERE schemaname = 'public'"))
+        return {**found, "pg_stats": list(known.scalars())}
 
 
 def found_in(engine: Engine, *words: str) -> list[tuple[str, str]]:
