@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Iterable, Iterator
 from itertools import groupby, islice
 from typing import Any
@@ -24,6 +25,20 @@ SET CONSTRAINTS memory_facts_supersedes_fact_id_fkey, memory_facts_merged_into_f
   memory_entities_agent_id_merged_into_fkey DEFERRED
 """
 FORGOTTEN = "SELECT count(*) FROM forgotten_events WHERE event_id = ANY (CAST(:events AS uuid[]))"
+# What was redacted when it was exported stays forgotten, in a database that never knew of it, too.
+REDACTED = ("forgotten", "[forgotten]")
+STILL_FORGOTTEN = """
+WITH redacted AS (
+  SELECT e.id FROM memory_events e
+   WHERE e.agent_id = :agent AND e.source = 'forgotten' AND e.message = '[forgotten]'
+     AND NOT EXISTS (SELECT 1 FROM forgotten_events f WHERE f.event_id = e.id)
+), receipt AS (
+  INSERT INTO forget_receipts (kind, salt, digest, counts)
+  SELECT 'event', :salt, sha256(CAST(:salt AS bytea) || convert_to(:agent, 'UTF8')),
+         jsonb_build_object('events_redacted', count(*)) FROM redacted HAVING count(*) > 0 RETURNING id
+)
+INSERT INTO forgotten_events (event_id, receipt_id) SELECT d.id, r.id FROM redacted d CROSS JOIN receipt r
+"""
 UNFORGET = "DELETE FROM forgotten_events WHERE event_id = ANY (CAST(:events AS uuid[]))"
 
 
@@ -55,12 +70,14 @@ def restore(bind: Engine, lines: Iterable[dict[str, Any]], *, even_forgotten: bo
             if any(row.get("agent_id", header["agent_id"]) != header["agent_id"] for row in rows):
                 raise RestoreError(f"this export has rows of {table} that are another agent's")
             if table == "memory_events":
-                _mind_the_forgotten(connection, [row["id"] for row in rows], even_forgotten=even_forgotten)
+                told = [row["id"] for row in rows if (row["source"], row["message"]) != REDACTED]
+                _mind_the_forgotten(connection, told, even_forgotten=even_forgotten)
             _insert(connection, table, header["columns"][table], rows)
             counts[table] += len(rows)
         if ended != counts:
             raise RestoreError("this export is cut off or was changed: its last line counts other rows")
         connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
+        connection.execute(text(STILL_FORGOTTEN), {"agent": header["agent_id"], "salt": secrets.token_bytes(16)})
     return counts
 
 

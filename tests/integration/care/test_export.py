@@ -100,6 +100,25 @@ def test_it_comes_back_in_its_own_database_only_when_asked(told: MemoryClient, d
     assert told.enqueue("a", "Ana mora em Natal", "Rafael", message_id="m1").status == "duplicate"
 
 
+def test_what_was_forgotten_before_stays_forgotten_elsewhere(
+    told: MemoryClient, database: Engine, postgres: EmbeddedPostgres, template: str
+) -> None:
+    event = told.enqueue("a", "Ana mora em Natal", "Rafael", message_id="m1").event_id
+    forget(database, "a", event_id=event)
+    lines = list(export(database, "a"))
+    with fresh_database(postgres.url, template) as url:
+        other = make_engine(url)
+        try:
+            restore(other, lines)
+        finally:
+            other.dispose()
+        with MemoryClient(database_url=url, accept="database") as elsewhere:
+            assert elsewhere.enqueue("a", "Ana mora em Natal", "Rafael", message_id="m1").status == "duplicate"
+    forget(database, "a")
+    restore(database, lines, even_forgotten=True)
+    assert told.enqueue("a", "Ana mora em Natal", "Rafael", message_id="m1").status == "duplicate"
+
+
 def changed(lines: list[dict[str, Any]], **header: Any) -> list[dict[str, Any]]:
     return [{**lines[0], **header}, *lines[1:]]
 
