@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from tests.scripted_model import Fault, ScriptedModel
 from worker.cli.app import run as command
 from worker.maintenance.merging import merge_entities
 from worker.turns.by_hand import TurnTaken, UnknownAgent, by_hand
+from worker.turns.dispatch import Dispatched, dispatch
 from worker.turns.running import Applied, Moved, Waiting, run_stage
 
 KEPT, GONE = "person:ana_souza", "person:aninha"
@@ -43,6 +45,24 @@ def test_while_a_run_is_at_work_nothing_is_changed(two: Tell, accepted, rows):
     assert {"key": GONE} in rows(KEYS)
     with pytest.raises(UnknownAgent):
         by_hand("nobody", merge, wait=0)
+
+
+def test_whoever_wants_the_turn_meanwhile_waits_for_the_commit(two: Tell, accepted, rows):
+    accepted("Aninha plays the violin")
+
+    def slowly(session: Session) -> None:
+        merge(session)
+        wanted.append(pool.submit(dispatch, "a"))
+        waits = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        while session.execute(waits).scalar_one() == 0:
+            assert not wanted[0].done()
+
+    wanted: list[Future[Dispatched]] = []
+    with ThreadPoolExecutor(1) as pool:
+        by_hand("a", slowly, wait=0)
+        given = wanted[0].result(10)
+    assert given.run_id is not None
+    assert {"key": GONE} not in rows(KEYS)
 
 
 def test_a_message_that_waits_half_planned_finds_the_survivor(two: Tell, accepted, rows, model, database: Engine):

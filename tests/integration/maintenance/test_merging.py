@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 from sqlalchemy.orm import Session
 
 from tests.integration.maintenance.conftest import RunJob, Tell
@@ -47,8 +47,19 @@ def memory(rows: Any) -> Callable[[], dict[str, list[Any]]]:
     return look
 
 
+# Somebody else's edge that stands on nothing but Aninha's copy of what both have.
+KNOWS = """
+WITH edge AS (
+  INSERT INTO memory_entity_relationships (agent_id, source_entity_key, target_entity_key, rel_type, evidence_fact_id)
+  SELECT 'a', 'person:rafael', 'place:recife', 'knows', id FROM memory_facts
+   WHERE entity_key = 'person:aninha' AND fact_text = 'She lives in Olinda' RETURNING id, evidence_fact_id
+)
+INSERT INTO memory_relationship_evidence SELECT id, evidence_fact_id FROM edge
+"""
+
+
 @pytest.fixture
-def twins(tell: Tell, model: ScriptedModel) -> Tell:
+def twins(tell: Tell, model: ScriptedModel, database: Engine) -> Tell:
     """Ana Souza and Aninha, who are one: facts of each, one that both have, edges of each, one that both have, one
     between them, and somebody else's edge that stands on what both have."""
     model.vector("Ana Souza", [1.0, *[0.0] * 383])
@@ -60,6 +71,8 @@ def twins(tell: Tell, model: ScriptedModel) -> Tell:
         edges=(("Aninha", "lives_in", "Recife"), ("Aninha", "friend_of", "Rafael")))  # fmt: skip
     tell(("Ana Souza", "She lives in Olinda"))
     tell(("Aninha", "Aninha is a friend of Ana Souza"), edges=(("Aninha", "colleague_of", "Ana Souza"),))
+    with database.begin() as connection:
+        connection.execute(text(KNOWS))
     return tell
 
 
