@@ -13,7 +13,8 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
-from worker.maintenance.merging import MergeRefused, separate
+from worker.maintenance.merging import NOW, MergeRefused, separate
+from worker.write.fact_rows import as_rows
 from worker.write.relationships import refresh_edges
 
 LOCK_MERGE = text("""
@@ -32,6 +33,7 @@ SELECT bool_or(e.canonical_key = :kept AND greatest(e.facts_changed_at, e.last_s
          ORDER BY canonical_key FOR UPDATE) e
 """)
 
+_APART = "jsonb_to_recordset(CAST(:apart AS jsonb)) AS p (id uuid, kept uuid)"
 _MOVED = """
 (SELECT r.* FROM entity_merges m,
         jsonb_to_recordset(m.moved) AS r ("table" text, key jsonb, before jsonb, after jsonb) WHERE m.id = :id) r
@@ -116,26 +118,55 @@ UNDO = [
         _remove("link", _LINKS, _BY_NAME),
         _change("link", _LINKS, _BY_NAME, "is_primary"),
         _bring_back("link", _LINKS),
-        _remove("evidence", _HOLDS, _BY_FACT),
+        # A fact that has become part of it since may have held the edge up, too.
+        _remove("evidence", _HOLDS, _BY_FACT) + " AND NOT EXISTS (SELECT FROM memory_facts f"
+        " WHERE f.merged_into = x.fact_id AND f.invalidated_at > :merged_at)",
         _change("edge", _EDGES, _BY_ID, _OF_EDGE),
         _bring_back("edge", _EDGES, "evidence_fact_id"),
         _bring_back("evidence", _HOLDS),
     )
 ]
 
-# A text that both had was one meanwhile: what ended it has ended both, and each counts its own confirmations.
-END_TOO = text(f"""
-WITH twin AS (
-  SELECT (r.key ->> 'id')::uuid AS id, (r.after ->> 'merged_into')::uuid AS kept
-    FROM {_MOVED} WHERE r."table" = 'fact' AND r.after ->> 'merged_into' IS NOT NULL
-), ended AS (
-  UPDATE memory_facts f SET valid_to = greatest(k.valid_to, f.valid_from), invalidated_at = k.invalidated_at
-    FROM twin t JOIN memory_facts k ON k.id = t.kept
-   WHERE f.id = t.id AND f.valid_to IS NULL AND k.valid_to IS NOT NULL
+_TOUCHED = f"""
+x.agent_id = :agent_id AND (x.source_entity_key IN (:kept, :gone) OR x.target_entity_key IN (:kept, :gone)
+                            OR x.id IN (SELECT (r.key ->> 'id')::uuid FROM {_MOVED} WHERE r."table" = 'edge'))
+"""  # noqa: S608
+# What held up an edge that is back, and has become part of another fact since, holds it up as that; so does what an
+# edge stood on last, where nothing else is left of what held it up.
+HOLD_ON = text(f"""
+WITH RECURSIVE back AS (
+  SELECT x.relationship_id, x.fact_id FROM {_MOVED} JOIN {_HOLDS} x ON {_BY_FACT}
+   WHERE r."table" = 'evidence' AND r.after IS NULL
+  UNION
+  SELECT x.id, x.evidence_fact_id FROM {_EDGES} x
+   WHERE {_TOUCHED} AND x.evidence_fact_id IS NOT NULL
+     AND NOT EXISTS (SELECT FROM {_HOLDS} v WHERE v.relationship_id = x.id)
+), way AS (
+  SELECT relationship_id, fact_id, fact_id AS held_by FROM back
+  UNION
+  SELECT w.relationship_id, w.fact_id, f.merged_into FROM way w JOIN memory_facts f ON f.id = w.held_by
+   WHERE f.merged_into IS NOT NULL
+), now AS (
+  SELECT w.* FROM way w JOIN memory_facts f ON f.id = w.held_by WHERE f.merged_into IS NULL
+), gone AS (
+  DELETE FROM {_HOLDS} v USING now n
+   WHERE v.relationship_id = n.relationship_id AND v.fact_id = n.fact_id AND n.held_by <> n.fact_id
 )
-UPDATE memory_facts k
-   SET confirmations = (SELECT count(*) FROM memory_fact_confirmations c WHERE c.fact_id = k.id)
-  FROM twin t WHERE k.id = t.kept
+INSERT INTO {_HOLDS} (relationship_id, fact_id) SELECT DISTINCT relationship_id, held_by FROM now
+ON CONFLICT DO NOTHING
+""")  # noqa: S608
+# Edges that are not as what they stand on is by now.
+OFF = text(f"""
+SELECT x.id FROM {_EDGES} x JOIN {_HOLDS} v ON v.relationship_id = x.id JOIN memory_facts f ON f.id = v.fact_id
+ WHERE {_TOUCHED}
+ GROUP BY x.id HAVING (x.valid_to IS NULL) <> bool_or(f.valid_to IS NULL)
+     OR NOT coalesce(bool_or(f.id = x.evidence_fact_id), false)
+""")  # noqa: S608
+# A text that both had was one meanwhile: what ended it has ended both.
+END_TOO = text(f"""
+UPDATE memory_facts f SET valid_to = greatest(k.valid_to, f.valid_from), invalidated_at = k.invalidated_at
+  FROM {_MOVED} JOIN memory_facts k ON k.id = (r.after ->> 'merged_into')::uuid
+ WHERE r."table" = 'fact' AND f.id = (r.key ->> 'id')::uuid AND f.valid_to IS NULL AND k.valid_to IS NOT NULL
 """)  # noqa: S608
 # A later version of a fact that goes back goes with it, and takes its link along.
 FOLLOW = text("""
@@ -154,7 +185,7 @@ UPDATE memory_fact_entity_links x SET entity_key = :gone FROM moved
 # What was made one across the two is two again: it lives while the one that it went into does, else it ended with it.
 REOPEN = text("""
 WITH apart AS (
-  SELECT f.id, f.valid_from, k.valid_to, k.invalidated_at,
+  SELECT f.id, k.id AS kept, f.valid_from, k.valid_to, k.invalidated_at,
          k.valid_to IS NULL AND NOT EXISTS (
            SELECT FROM memory_facts o WHERE o.agent_id = f.agent_id AND o.entity_key = f.entity_key
               AND o.text_hash = f.text_hash AND o.valid_to IS NULL) AS lives
@@ -166,21 +197,34 @@ UPDATE memory_facts f
    SET valid_to = CASE WHEN NOT a.lives THEN greatest(coalesce(a.valid_to, mandua_now()), a.valid_from) END,
        invalidated_at = CASE WHEN NOT a.lives THEN coalesce(a.invalidated_at, mandua_now()) END, merged_into = NULL
   FROM apart a WHERE f.id = a.id
-RETURNING f.id
+RETURNING f.id, a.kept
 """)
-# The edges of each stand on its own facts: on what was reopened for it, and no edge of one on facts of the other that
-# came since.
-HOLD_AGAIN = text("""
-INSERT INTO memory_relationship_evidence (relationship_id, fact_id)
-SELECT DISTINCT r.id, f.id
-  FROM memory_facts f
-  JOIN memory_fact_entity_links s ON s.fact_id = f.id JOIN memory_fact_entity_links t ON t.fact_id = f.id
-  JOIN memory_entity_relationships r ON r.agent_id = :agent_id AND r.source_entity_key = s.entity_key
-                                    AND r.target_entity_key = t.entity_key
- WHERE f.id = ANY (CAST(:facts AS uuid[])) AND f.entity_key IN (r.source_entity_key, r.target_entity_key)
-   AND r.evidence_fact_id IS NOT NULL
+# It takes back what was said in its words, and the edges that it held up: its entity's, and those of neither.
+SAY_AGAIN = text(f"""
+WITH back AS (
+  DELETE FROM memory_fact_confirmations c USING {_APART} JOIN memory_facts f ON f.id = p.id
+   WHERE c.fact_id = p.kept AND c.wording ->> 'text_hash' = encode(f.text_hash, 'hex')
+  RETURNING f.id, f.source_event_id, c.event_id, c.occurred_at
+)
+INSERT INTO memory_fact_confirmations (fact_id, event_id, occurred_at)
+SELECT id, event_id, occurred_at FROM back WHERE event_id <> source_event_id
 ON CONFLICT DO NOTHING
-""")
+""")  # noqa: S608
+HOLD_AGAIN = text(f"""
+WITH held AS (
+  SELECT v.relationship_id, p.id, p.kept, k.entity_key IN (r.source_entity_key, r.target_entity_key) AS theirs,
+         f.entity_key IN (r.source_entity_key, r.target_entity_key) AS its
+    FROM {_APART} JOIN memory_facts f ON f.id = p.id JOIN memory_facts k ON k.id = p.kept
+    JOIN memory_relationship_evidence v ON v.fact_id = p.kept
+    JOIN memory_entity_relationships r ON r.id = v.relationship_id
+), gone AS (
+  DELETE FROM memory_relationship_evidence v USING held h
+   WHERE v.relationship_id = h.relationship_id AND v.fact_id = h.kept AND h.its AND NOT h.theirs
+)
+INSERT INTO memory_relationship_evidence (relationship_id, fact_id)
+SELECT relationship_id, id FROM held WHERE its OR NOT theirs
+ON CONFLICT DO NOTHING
+""")  # noqa: S608
 # An edge that went back and that a fact of the survivor has asserted since is the survivor's as well.
 ASSERT_AGAIN = text("""
 WITH since AS (
@@ -205,13 +249,22 @@ SELECT e.id, s.fact_id FROM since s JOIN edge e
     ON (e.source_entity_key, e.target_entity_key, e.rel_type) = (s.source, s.target, s.rel_type)
 ON CONFLICT DO NOTHING
 """)
-EDGES = text("""
-SELECT r.id FROM memory_entity_relationships r
- WHERE r.agent_id = :agent_id AND (r.source_entity_key IN (:kept, :gone) OR r.target_entity_key IN (:kept, :gone))
-""")
+# Every edge that was touched, and every other that stands on a fact of the two.
+EDGES = text(f"""
+SELECT x.id FROM {_EDGES} x WHERE {_TOUCHED}
+UNION
+SELECT v.relationship_id FROM memory_facts f JOIN {_HOLDS} v ON v.fact_id = f.id
+ WHERE f.agent_id = :agent_id AND f.entity_key IN (:kept, :gone)
+""")  # noqa: S608
 TOUCH = text("""
 UPDATE memory_entities SET facts_changed_at = mandua_now(), facts_deduped_at = NULL
- WHERE agent_id = :agent_id AND canonical_key IN (:kept, :gone) RETURNING facts_changed_at
+ WHERE agent_id = :agent_id AND canonical_key IN (:kept, :gone)
+""")
+COUNT = text("""
+UPDATE memory_facts f SET confirmations = s.many
+  FROM (SELECT f.id, (SELECT count(*) FROM memory_fact_confirmations c WHERE c.fact_id = f.id) AS many
+          FROM memory_facts f WHERE f.agent_id = :agent_id AND f.entity_key IN (:kept, :gone)) s
+ WHERE f.id = s.id AND f.confirmations <> s.many
 """)
 CLOSE = text("UPDATE entity_merges SET split_at = mandua_now() WHERE id = :id")
 
@@ -231,6 +284,10 @@ def split_entities(session: Session, agent_id: str, merge_id: UUID) -> tuple[str
         session.execute(statement, given)
     if stirred:
         _keep_what_came_since(session, given)
+    session.execute(HOLD_ON, given)
+    edges = session.execute(EDGES if stirred else OFF, given).scalars().all()
+    if edges:
+        refresh_edges(session, edges, [], session.execute(NOW).scalar_one())
     separate(session, agent_id, merge.kept, merge.gone)
     session.execute(CLOSE, given)
     return merge.kept, merge.gone
@@ -250,9 +307,9 @@ def _lock_merge(session: Session, agent_id: str, merge_id: UUID) -> Row[Any]:
 def _keep_what_came_since(session: Session, given: dict[str, Any]) -> None:
     session.execute(END_TOO, given)
     session.execute(FOLLOW, given)
-    reopened = list(session.execute(REOPEN, given).scalars())
-    session.execute(HOLD_AGAIN, {**given, "facts": reopened})
+    apart = [dict(row) for row in session.execute(REOPEN, given).mappings()]
+    for statement in (SAY_AGAIN, HOLD_AGAIN):
+        session.execute(statement, {"apart": as_rows(apart)})
     session.execute(ASSERT_AGAIN, given)
-    now = session.execute(TOUCH, given).scalars().first()
-    if now is not None:
-        refresh_edges(session, session.execute(EDGES, given).scalars(), [], now)
+    session.execute(COUNT, given)
+    session.execute(TOUCH, given)
