@@ -160,7 +160,7 @@ OFF = text(f"""
 SELECT x.id FROM {_EDGES} x JOIN {_HOLDS} v ON v.relationship_id = x.id JOIN memory_facts f ON f.id = v.fact_id
  WHERE {_TOUCHED}
  GROUP BY x.id HAVING (x.valid_to IS NULL) <> bool_or(f.valid_to IS NULL)
-     OR NOT coalesce(bool_or(f.id = x.evidence_fact_id), false)
+     OR NOT coalesce(bool_or(f.id = x.evidence_fact_id AND (f.valid_to IS NULL) = (x.valid_to IS NULL)), false)
 """)  # noqa: S608
 # A text that both had was one meanwhile: what ended it has ended both.
 END_TOO = text(f"""
