@@ -132,5 +132,6 @@ def _row(request: WriteRequest, item: RecordEnvelope) -> dict[str, Any]:
             "recent_messages": list(request.recent_messages),
             "config_overrides": request.config_overrides,
             "verbose": request.verbose,
+            **({"speaker_aliases": list(request.speaker_aliases)} if request.speaker_aliases else {}),
         },
     }

@@ -26,6 +26,7 @@ from pydantic import (
 
 MAX_MESSAGE_CHARS = 200_000
 MAX_NAME_CHARS = 256
+MAX_SPEAKER_ALIASES = 10
 MAX_RECENT_MESSAGES = 50
 MAX_RECENT_CHARS = 20_000
 UNKNOWN_TIME: Literal["unknown"] = "unknown"
@@ -152,7 +153,9 @@ class WriteRequest(BaseModel):
     """One message to be remembered, as a producer hands it in (behaviour: 0 and 1).
 
     ``occurred_at``: a time with zone; None means now; ``"unknown"`` says that nobody knows (an import without dates).
-    ``role`` is ``user`` or ``assistant`` where the backend knows it; assistant text is context, no source of facts.
+    ``speaker_aliases``: what else the speaker goes by, such as a nickname of the platform; learnt, never taken for a
+    proof of who speaks. ``role`` is ``user`` or ``assistant`` where the backend knows it; assistant text is context, no
+    source of facts.
     Raises RequestError through ``parse``.
     """
 
@@ -161,6 +164,7 @@ class WriteRequest(BaseModel):
     agent_id: _Clean
     message: _Clean
     speaker_name: _Clean
+    speaker_aliases: tuple[_Clean, ...] = ()
     occurred_at: Time = None
     recent_messages: tuple[_Clean, ...] = ()
     source: _Clean = "api"
@@ -188,6 +192,12 @@ class WriteRequest(BaseModel):
         if len(value) > MAX_NAME_CHARS:
             raise ValueError(f"is {len(value)} characters long; at most {MAX_NAME_CHARS} fit")
         return value.strip()
+
+    @field_validator("speaker_aliases")
+    @classmethod
+    def _also_called(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        named = (name.strip() for name in value if not is_blank(name) and len(name) <= MAX_NAME_CHARS)
+        return tuple(dict.fromkeys(named))[:MAX_SPEAKER_ALIASES]
 
     @field_validator("message_id", "session_id", "source")
     @classmethod

@@ -99,6 +99,7 @@ class _Settling:
                 agent_id=found.agent_id or self.export.options.agent_id,
                 message=found.text,
                 speaker_name=name,
+                speaker_aliases=tuple(found.aliases),
                 occurred_at=at if at is not None else "unknown",
                 recent_messages=self._recent(found, name, at),
                 source=f"import:{self.format}",

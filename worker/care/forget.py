@@ -188,6 +188,8 @@ class _Forgetting:
         self.count("runs", sql.END_RUNS)
         self.run(sql.CLEAN_REQUESTS, texts=texts)
         self.run(sql.CLEAN_STAGED, texts=texts)
+        self.run(sql.CLEAN_ALIASES)
+        self.run(sql.CLEAN_STAGED_ALIASES)
         self.count("traces", sql.DROP_TRACES)
         self.count("pending", sql.DROP_PENDING)
         self.run(sql.DROP_DRY_RUNS)

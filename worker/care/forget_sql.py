@@ -251,6 +251,11 @@ UPDATE runs r
           WHERE NOT {named("m.said")} AND m.said <> ALL (CAST(:texts AS text[]))))
  WHERE r.agent_id = :agent AND jsonb_array_length(coalesce(r.request -> 'recent_messages', '[]')) > 0
 """  # noqa: S608
+# What a speaker is also called, where it holds a forgotten name.
+CLEAN_ALIASES = f"""
+UPDATE runs r SET request = r.request - 'speaker_aliases'
+ WHERE r.agent_id = :agent AND r.request ? 'speaker_aliases' AND {named("r.request ->> 'speaker_aliases'")}
+"""  # noqa: S608
 DROP_TRACES = """
 UPDATE run_results o SET trace = '[]' FROM runs r WHERE r.id = o.run_id AND r.agent_id = :agent AND o.trace <> '[]'
 """
@@ -296,6 +301,10 @@ UPDATE import_rows s
           WHERE NOT {named("m.said")} AND m.said <> ALL (CAST(:texts AS text[]))))
  WHERE s.item ->> 'agent_id' = :agent
    AND jsonb_array_length(coalesce(s.item -> 'request' -> 'recent_messages', '[]')) > 0
+"""  # noqa: S608
+CLEAN_STAGED_ALIASES = f"""
+UPDATE import_rows s SET item = s.item #- '{{request,speaker_aliases}}'
+ WHERE s.item ->> 'agent_id' = :agent AND {named("s.item #>> '{{request,speaker_aliases}}'")}
 """  # noqa: S608
 UNNAME_IMPORTS = f"""
 UPDATE imports i

@@ -30,7 +30,8 @@ def take_queued(client: Any, agent_id: str, named: str | None, events: Sequence[
             return False
         if matches is None or envelope["event_id"] in wanted:
             return True
-        said = [request["message"], request["speaker_name"], *request.get("recent_messages", ())]
+        said = [request["message"], request["speaker_name"], *request.get("recent_messages", ()),
+                *request.get("speaker_aliases", ())]  # fmt: skip
         return any(matches.search(folded(words)) for words in said)
 
     for queue in sorted({name.value for name in RECORD_QUEUE.values()}):

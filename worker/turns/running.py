@@ -357,6 +357,7 @@ def message_of(row: Any) -> Message:
         agent_id=row.agent_id,
         text=row.message,
         speaker=row.speaker_name,
+        speaker_aliases=tuple(request.get("speaker_aliases", ())),
         role=row.role,
         source=row.source,
         session_id=row.session_id,

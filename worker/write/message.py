@@ -25,6 +25,7 @@ class Message(BaseModel):
     agent_id: str
     text: str
     speaker: str
+    speaker_aliases: tuple[str, ...] = ()
     role: str = "user"
     source: str = "api"
     session_id: str | None = None

@@ -42,7 +42,8 @@ def life_of_rafael(tell: Tell) -> dict[str, UUID]:
             message_id="m1"),
         "home": tell("Moro em Curitiba", reply([("Rafael", "Rafael mora em Curitiba")],
                                                [("Rafael", "lives_in", "Curitiba")], types={"Curitiba": "place"}),
-                     message_id="m2", recent_messages=["A Zezé ligou", "Tudo bem?"]),
+                     message_id="m2", recent_messages=["A Zezé ligou", "Tudo bem?"],
+                     speaker_aliases=["Irmão da Zezé"]),
         "gift": tell("Ganhei um livro da zeze", reply([("Rafael", "Rafael ganhou um livro de Zezé")])),
         "refused": tell("ZENAIDE QUIXADÁ é longe", Fault.refusal(), message_id="m4"),
         "tea": tell("Gosto de chá", reply([("Rafael", "Rafael gosta de chá")])),
@@ -60,7 +61,7 @@ def stage(database: Engine, *messages: list[str]) -> None:
         )  # fmt: skip
         for number, (said, *recent) in enumerate(messages):
             request = WriteRequest(agent_id="a", message=said, speaker_name="Rafael", message_id=f"s{number}",
-                                   recent_messages=recent)  # fmt: skip
+                                   recent_messages=recent, speaker_aliases=["Irmão da Zezé"])  # fmt: skip
             item, _ = staged(request, Lane.BULK)
             connection.execute(
                 text("INSERT INTO import_rows (import_id, at, ordinal, line, file, item)"

@@ -99,6 +99,7 @@ class Memory:
         relations: Sequence[tuple[str, str, str]] = (),
         facts: Sequence[str] = (),
         speaker: str = "Bruna",
+        called: Sequence[str] = (),
         store: bool = True,
         fallback: str | None = None,
         **config: Any,
@@ -106,7 +107,7 @@ class Memory:
         """Resolve one message, and store its entities and edges as upsert would."""
         heard = Message(
             event_id=uuid.uuid4(), agent_id=self.agent, text=message, speaker=speaker, occurred_at=NOW,
-            config=MemoryConfig().overridden(config),
+            speaker_aliases=tuple(called), config=MemoryConfig().overridden(config),
         )  # fmt: skip
         extraction = Extraction(
             mode="informed",
@@ -350,6 +351,15 @@ def test_names_joined_by_a_relation_are_two(memory: Memory) -> None:
     )
     assert key(plan, "Rafael Souza") == "person:rafael_souza"
     assert plan.speaker_key == "person:rafael"
+
+
+def test_imp_11_a_speakers_nickname_is_learnt_and_proves_nothing(memory: Memory) -> None:
+    plan = memory.say("x", facts=["Bruna"], called=["Trovão", "chefe", "eu"])
+    assert entity(plan, "Bruna").aliases == ["Bruna", "Trovão"], "a role and a pronoun are no names"
+    thunder = ("Trovão", "person")
+    assert key(memory.say("Trovão chegou", [thunder], speaker="Rui"), "Trovão") == "person:bruna"
+    assert memory.say("x", facts=["Novata"], speaker="Novata", called=["Trovão"]).speaker_key == "person:novata"
+    assert key(memory.say("Trovão saiu", [thunder], speaker="Rui"), "Trovão") == "person:bruna", "the first one has it"
 
 
 def test_aliases_of_the_extraction_are_usable_at_once(memory: Memory) -> None:

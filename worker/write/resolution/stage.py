@@ -244,6 +244,8 @@ def _learned(cast: Cast, node: Node) -> list[str]:
     own = fold(node.shown)
     decorated = [written for written in node.written if written != node.shown and fold(written) == own]
     names = [] if node.phrase else [*decorated, node.shown, *node.aliases]
+    if node.speaker:  # learnt only: who speaks is said by the name
+        names += cast.message.speaker_aliases
     names = [one for one in names if not is_speaker_pronoun(one, pronouns) and read_phrase(one) is None]
     names = [one for one in names if not is_generic(one)]
     for phrase in (*([node.phrase] if node.phrase else []), *node.roles):

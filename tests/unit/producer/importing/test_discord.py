@@ -14,6 +14,7 @@ def test_imp_11_people_go_by_their_ids_and_nicknames_are_aliases() -> None:
         ("novato_", "moro em @Chefe :peixe:"),
         ("rita (9)", "sou outra"),
     ]
+    assert [item.speaker_aliases for item in found] == [("Chefe",), ("Novato",), ()]
     assert notes.aliases == {"rita": {"Chefe"}, "novato_": {"Novato"}}
     assert preview(CHANNEL)["aliases"] == {"rita": ["Chefe"], "novato_": ["Novato"]}
 
