@@ -34,6 +34,7 @@ from worker.write.roles import read_phrase
 
 ENTITIES_A_STEP = 20
 FACTS_SHOWN = 12
+QUESTIONS_AN_ENTITY = 3  # in one run; the likest go first
 
 _DUE = "e.merged_into IS NULL AND e.facts_changed_at > coalesce(e.twins_sought_at, '-infinity')"
 
@@ -43,10 +44,11 @@ SELECT e.canonical_key AS key, e.entity_type AS type, e.facts_changed_at AS seen
  ORDER BY e.facts_changed_at, e.canonical_key LIMIT :many
 """)  # noqa: S608
 
-# Invariant: for each of the given entities at most 8 by name, 60 for each of 12 names that begin alike, and 100 for
-# each of 100 live edges; pairs that stand in memory_entities_distinct, that an edge joins or that one fact names, never
+# Invariant: for each of the given entities at most 8 by name, 60 for each of 12 names that begin alike, and 8 for each
+# of 100 live edges; pairs that stand in memory_entities_distinct, that an edge joins or that one fact names, never
 # (but one that names a role, "Pedro is Rafael's brother", does not tell its holders apart).
-# same_edges: live edges that say the same of both, from whichever end ("brother of" is the same both ways).
+# same_edges: live edges that say the same of both, from whichever end ("brother of" is the same both ways), and of few
+# others: that two of a hundred work at one place says nothing.
 CANDIDATES = text("""
 WITH given AS (
   SELECT e.canonical_key AS one, e.embedding, e.is_placeholder, r.types
@@ -78,17 +80,19 @@ WITH given AS (
       WHERE r.agent_id = :agent_id AND r.target_entity_key = g.one AND r.valid_to IS NULL LIMIT 50)) r
 ), turned AS (
   SELECT s.*, CAST(:inverses AS jsonb) ->> s.rel_type AS inverse FROM seen s
-), related AS (
-  SELECT t.one, o.other, count(DISTINCT (t.at, least(t.rel_type, t.inverse))) AS same_edges
+), shared AS (
+  SELECT t.one, o.other, t.at, least(t.rel_type, t.inverse) AS kind,
+         count(*) OVER (PARTITION BY t.one, t.outward, t.rel_type, t.at) AS holders
     FROM turned t CROSS JOIN LATERAL (
     (SELECT r.source_entity_key AS other FROM memory_entity_relationships r
       WHERE r.agent_id = :agent_id AND r.target_entity_key = t.at AND r.source_entity_key <> t.one
-        AND r.rel_type = CASE WHEN t.outward THEN t.rel_type ELSE t.inverse END AND r.valid_to IS NULL LIMIT 50)
+        AND r.rel_type = CASE WHEN t.outward THEN t.rel_type ELSE t.inverse END AND r.valid_to IS NULL LIMIT 4)
     UNION ALL
     (SELECT r.target_entity_key FROM memory_entity_relationships r
       WHERE r.agent_id = :agent_id AND r.source_entity_key = t.at AND r.target_entity_key <> t.one
-        AND r.rel_type = CASE WHEN t.outward THEN t.inverse ELSE t.rel_type END AND r.valid_to IS NULL LIMIT 50)) o
-   GROUP BY t.one, o.other
+        AND r.rel_type = CASE WHEN t.outward THEN t.inverse ELSE t.rel_type END AND r.valid_to IS NULL LIMIT 4)) o
+), related AS (
+  SELECT one, other, count(DISTINCT (at, kind)) AS same_edges FROM shared WHERE holders < 4 GROUP BY one, other
 ), pair AS (
   SELECT one, other FROM near UNION SELECT one, other FROM named WHERE one <> other
   UNION SELECT one, other FROM related
@@ -163,7 +167,7 @@ class DedupEntities:
     def plan(
         self,
         agent_id: str,
-        carried: Mapping[str, Any],  # noqa: ARG002
+        carried: Mapping[str, Any],
         read: ReadSession,
         calls: Calls,
         config: MemoryConfig,
@@ -175,11 +179,13 @@ class DedupEntities:
             due = list(session.execute(NEXT, {"agent_id": agent_id, "many": ENTITIES_A_STEP}))
             if not due:
                 return None
+            asked = Counter[str](carried.get("asked") or {})
             pairs = candidates(session, agent_id, due, config)
+            pairs = [pair for pair in pairs if asked[pair.one] < QUESTIONS_AN_ENTITY]
             clean, pair = _first(due, pairs)
             sides = [] if pair is None else _sides(session, agent_id, pair, config)
         if pair is None:
-            return Step(lambda session: _done(session, agent_id, clean))
+            return Step(lambda session: _done(session, agent_id, clean), carried)
         said = None if fallback is not None else _ask(calls, sides)
 
         def apply(session: Session) -> int:
@@ -189,7 +195,7 @@ class DedupEntities:
             separate(session, agent_id, pair.one, pair.other)
             return 0
 
-        return Step(apply)
+        return Step(apply, {"asked": asked + Counter([pair.one])})
 
     def preview(self, session: Session, agent_id: str, config: MemoryConfig) -> list[str]:
         """The pairs that it would ask about."""

@@ -10,6 +10,7 @@ from sqlalchemy import text
 from producer.queues import Stage
 from tests.integration.maintenance.conftest import RunJob, Tell, one_step, take_turn
 from tests.scripted_model import Fault, ScriptedModel
+from worker.maintenance import twins
 from worker.maintenance.planning import PlacedRun, place
 from worker.turns import hold as holding
 from worker.turns.running import Applied, run_stage
@@ -102,6 +103,27 @@ def test_a_first_name_that_fits_two_is_asked_about_only_with_a_relation_in_commo
     asked = [call.payload["entities"] for call in model.calls if call.task == "entity_merge"]
     assert {one["name"] for one in asked[0]} == {"Bia", "Bia Souza"}
     assert len(asked) == 2, "now that it is not Bia Souza, it may be Bia Lima"
+
+
+def test_what_many_share_says_nothing(tell: Tell, model, run_job: RunJob):
+    for name in ("Caio Reis", "Davi Luz", "Enzo Sá", "Gil Paz", "Hugo Cruz", "Ivo Dias"):
+        tell((name, f"{name} works at Orion Tech"), (name, f"{name} lives in Recife"),
+             edges=((name, "works_at", "Orion Tech"), (name, "lives_in", "Recife")))  # fmt: skip
+    run_job(JOB)
+    assert model.count("entity_merge") == 0
+
+
+def test_nobody_is_asked_about_more_than_a_few_times(tell: Tell, model, run_job: RunJob, rows, monkeypatch):
+    monkeypatch.setattr(twins, "QUESTIONS_AN_ENTITY", 1)
+    names = ["Mariana Costa", "Marianna Costa", "Mariana Costta", "Maryana Costa", "Mariana Kosta", "Mariahna Costa"]
+    for number, name in enumerate(names):
+        model.vector(name, [float(number == axis) for axis in range(384)])
+        tell((name, f"{name} has a boat"))
+    assert len(living(rows)) == len(names)
+    model.on("entity_merge", {"reason": "in doubt", "same": False})
+    run_job(JOB)
+    assert 3 <= model.count("entity_merge") <= len(names), "there are fifteen pairs"
+    assert run_job(JOB)["steps"] == 0
 
 
 def test_a_nameless_holder_of_a_role_may_be_the_one_who_has_a_name(tell: Tell, model, run_job: RunJob, rows):
