@@ -16,6 +16,7 @@ POISON = "Poison"
 
 # What beat's jobs ask meanwhile is about an entity and many messages, so it is on the bill of none.
 JOB_REPLIES: Mapping[str, Any] = {
+    "entity_merge": {"same": False, "reason": "two places"},
     "fact_merge": {"same": False, "reason": "two places", "text": ""},
     "entity_profile": {"text": "Somebody who moves a lot."},
     "entity_summary": {"text": "Somebody who moves a lot."},
