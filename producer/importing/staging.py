@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -48,35 +49,48 @@ def stage(
         connection.execute(RESTART, [import_id])
     numbered = enumerate(items, 1)
     messages = 0
-    while block := list(islice(numbered, BLOCK)):
-        messages += _block(connection, import_id, block)
+    while (found := _block(connection, import_id, islice(numbered, BLOCK))).items:
+        messages += found.messages
         told(messages)
     connection.execute(ALL_STAGED, [import_id])
 
 
-def _block(connection: Connection, import_id: UUID, block: list[tuple[int, Row | Skipped]]) -> int:
-    """Stage ``block``; returns how many messages it holds."""
-    messages = blank = rejected = 0
+@dataclass(slots=True)
+class _Counts:
+    """What a block held; ``items`` with those that were passed over."""
+
+    items: int = 0
+    messages: int = 0
+    blank: int = 0
+    rejected: int = 0
+
+
+def _block(connection: Connection, import_id: UUID, block: Iterable[tuple[int, Row | Skipped]]) -> _Counts:
+    """Stage ``block`` while it is read: the server takes one row in while the next is made."""
+    counts = _Counts()
     with connection.transaction():
         with connection.cursor() as cursor, cursor.copy(COPY) as copy:
-            for columns in _columns(import_id, block):
+            for columns in _columns(import_id, block, counts):
                 copy.write_row(columns)
-                messages += columns[6] is not None
-                rejected += columns[6] is None
-        blank = sum(isinstance(item, Row) and item.request.blank for _, item in block)
-        connection.execute(COUNT, [messages, blank, rejected, import_id])
-    return messages
+        connection.execute(COUNT, [counts.messages, counts.blank, counts.rejected, import_id])
+    return counts
 
 
-def _columns(import_id: UUID, block: Iterable[tuple[int, Row | Skipped]]) -> Iterator[tuple[Any, ...]]:
+def _columns(
+    import_id: UUID, block: Iterable[tuple[int, Row | Skipped]], counts: _Counts
+) -> Iterator[tuple[Any, ...]]:
     for ordinal, item in block:
+        counts.items += 1
         place = (ordinal, item.line, clean_text(item.file))
-        if isinstance(item, Row):
-            if not item.request.blank:
-                content, digest = staged(item.request, Lane.BULK)
-                tokens = input_tokens(item.request)
-                yield (import_id, _when(item.request), *place, tokens, content, digest, None, None)
+        if isinstance(item, Row) and item.request.blank:
+            counts.blank += 1
+        elif isinstance(item, Row):
+            counts.messages += 1
+            content, digest = staged(item.request, Lane.BULK)
+            tokens = input_tokens(item.request)
+            yield (import_id, _when(item.request), *place, tokens, content, digest, None, None)
         elif item.rejected:
+            counts.rejected += 1
             kept = json.dumps(item.content, default=str)  # escaped, so that Postgres takes whatever it is
             yield (import_id, _NOW, *place, 0, None, None, clean_text(item.reason), kept)
 
