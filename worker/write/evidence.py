@@ -13,9 +13,10 @@ from typing import Literal
 from uuid import UUID, uuid4
 
 from producer.contract import Rejected
-from worker.llm.items import ExtractedFact
+from worker.llm.items import ExtractedEntity, ExtractedFact, ExtractedRelation
 from worker.write.links import NameBook
 from worker.write.message import Message
+from worker.write.names import fold
 from worker.write.plans import Extraction, PlannedEdge, Resolution
 from worker.write.relationships import ONE_AT_A_TIME, is_identity, normalise_rel_type
 from worker.write.wording import Language, ends, guess_language, relation_sentence, says_over
@@ -64,9 +65,7 @@ class Drafts:
         """Of the edges that the fact holds up, those that its subject has one of at a time: kinds and targets."""
         key = self.facts[index].entity_key
         edges = [
-            e
-            for e in self.edges
-            if e.evidence_fact == index and e.source_key == key and e.rel_type in ONE_AT_A_TIME
+            e for e in self.edges if e.evidence_fact == index and e.source_key == key and e.rel_type in ONE_AT_A_TIME
         ]
         return tuple(sorted({e.rel_type for e in edges})), tuple(sorted({e.target_key for e in edges}))
 
@@ -89,6 +88,31 @@ def draft(message: Message, extraction: Extraction, resolution: Resolution) -> D
             edge = PlannedEdge(source_key=source, target_key=target, rel_type=rel_type, evidence_fact=evidence)
             drafts.edges.append(edge)
     return drafts
+
+
+def likely_mirrors(
+    facts: Iterable[ExtractedFact],
+    relations: Iterable[ExtractedRelation],
+    entities: Iterable[ExtractedEntity],
+    message: Message,
+) -> list[str]:
+    """The texts of the mirror facts that ``draft`` will make, as far as names are what they seem: by them the texts of
+    a message are embedded in one call. A wrong guess costs an embedding, a missing one a call."""
+    told = [fold(fact.text) for fact in facts]
+    named = {fold(name) for entity in entities for name in (entity.name, *entity.aliases)} | {fold(message.speaker)}
+    language = guess_language(message.text)
+    sentences = []
+    for relation in relations:
+        rel_type = normalise_rel_type(relation.rel_type, message.config.rel_type_aliases)
+        both = {fold(relation.source), fold(relation.target)}
+        known = bool(rel_type) and not is_identity(rel_type) and both <= named
+        if known and not any(_naming_all(both, text) for text in told):
+            sentences.append(relation_sentence(relation.source, rel_type, relation.target, language))
+    return sentences
+
+
+def _naming_all(names: Iterable[str], text: str) -> bool:
+    return all(name in text for name in names)
 
 
 def _take_fact(drafts: Drafts, fact: ExtractedFact, speaker_key: str) -> None:

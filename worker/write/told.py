@@ -10,6 +10,7 @@ from typing import Any
 
 from producer.contract import clean_text
 from producer.secrets import mask
+from worker.llm.prompts import without_canaries
 
 MAX_CHARS = 12_000  # of one payload or reply
 MAX_CHARS_A_START = 60_000  # of all of one start of a stage; what comes then is named, and not quoted
@@ -39,11 +40,13 @@ class ToldCalls:
     ) -> None:
         """Note one call: what was sent beside the constant prompt (of ``version``), and its reply or its error (cause,
         detail). ``kept``: the reply is an earlier try's. ``tokens``: in, out."""
-        sent = self._quoted(json.dumps(payload, ensure_ascii=False, default=str))
+        # An example that a model copies is stored nowhere, not even where its reply is told, or is asked about further.
+        given = _as_json({key: value for key, value in payload.items() if key != "entities"})
+        sent = self._quoted(without_canaries(_as_json(payload), given))
         call: dict[str, Any] = {"task": task, "prompt": version, "sent": sent, "ms": round(ms, 1),
                                 "input_tokens": tokens[0], "output_tokens": tokens[1]}  # fmt: skip
         if reply is not None:
-            call["reply"] = self._quoted(reply)
+            call["reply"] = self._quoted(without_canaries(reply, given))
         if error is not None:
             call["cause"], call["detail"] = error
         if kept:
@@ -61,3 +64,7 @@ class ToldCalls:
             if self._chars > MAX_CHARS_A_START:
                 return None
         return shown + (f" … ({len(text) - MAX_CHARS} more)" if len(text) > MAX_CHARS else "")
+
+
+def _as_json(payload: Mapping[str, Any]) -> str:
+    return json.dumps(payload, ensure_ascii=False, default=str)

@@ -65,6 +65,14 @@ def holds_canary(text: str, given: str = "") -> bool:
     return any(pattern.search(text) and not pattern.search(given) for pattern in _canary_patterns())
 
 
+def without_canaries(text: str, given: str = "") -> str:
+    """``text`` with those names of the examples that ``given`` does not have as "[example]"."""
+    for pattern in _canary_patterns():
+        if not pattern.search(given):
+            text = pattern.sub("[example]", text)
+    return text
+
+
 @cache
 def _canary_patterns() -> tuple[re.Pattern[str], ...]:
     # Boundaries are ASCII (in Chinese nothing stands around a name), and a space may be anything ("vantrell_oyx").

@@ -13,6 +13,7 @@ from worker.llm.prompts import instructions_hash, prompt
 from worker.write.calls import Calls, EmbeddingError
 from worker.write.context import Context, known_context, narrowed
 from worker.write.dedup import semantic_dedup
+from worker.write.evidence import likely_mirrors
 from worker.write.extraction import blind, informed
 from worker.write.extraction.chunks import cut_into_parts, read_in_parts
 from worker.write.extraction.claims import has_instructions, sentences
@@ -162,12 +163,14 @@ def _finished(fact: ExtractedFact, times: Times, reading: Reading) -> ExtractedF
 
 
 def _deduplicated(heard: Message, reading: Reading, calls: Calls) -> tuple[list[ExtractedFact], list[Dropped]]:
-    """The facts without near-duplicates. The message is embedded along, for its annotation: one call for all.
+    """The facts without near-duplicates. The message is embedded along, for its annotation, and so are the sentences
+    that the relations will need: one call for all.
 
     A transient EmbeddingError passes through; with any other, all facts stay and a degradation says so.
     """
     try:
-        vectors = calls.embed([heard.text[:EMBEDDED_CHARS], *(fact.text for fact in reading.facts)])
+        mirrors = likely_mirrors(reading.facts, reading.relations, reading.entities, heard)
+        vectors = calls.embed([heard.text[:EMBEDDED_CHARS], *(fact.text for fact in reading.facts), *mirrors])
     except EmbeddingError as error:
         if error.transient and not calls.without_embeddings:
             raise
