@@ -13,6 +13,8 @@ from producer.contract import WriteRequest
 from producer.queues import Stage
 from tests.integration.turns.conftest import counted
 from tests.scripted_model import EMBEDDING, ScriptedModel
+from worker.bench.cost import AGENT, fill
+from worker.bench.workload import reply_to, spoken
 from worker.turns import life
 from worker.turns.dispatch import dispatch
 from worker.turns.recording import record
@@ -53,6 +55,28 @@ def test_a_message_takes_few_statements_and_at_most_three_calls(process, model: 
     assert model.count() <= 3
     assert first_calls[1] <= 3
     assert model.count(EMBEDDING) <= 3
+
+
+@pytest.mark.parametrize("size", [0, 5_000])
+def test_a_message_costs_no_more_calls_and_statements_on_a_large_store(
+    process, database_url: str, model: ScriptedModel, size: int
+):
+    """The benchmark's workload: three entities, two facts and one relation a message."""
+    people = max(200, size // 5)
+    if size:
+        fill(database_url, size, people)
+    for task in ("informed_extraction", "entity_resolution", "reconciliation"):
+        model.on(task, lambda payload, task=task: reply_to(task, payload, people))
+    counts = []
+    for number in range(size, size + 3):
+        before = model.count(), model.count(EMBEDDING)
+        statements = len(process(spoken(number, people).text, agent=AGENT))
+        counts.append((model.count() - before[0], model.count(EMBEDDING) - before[1], statements))
+    print(f"{size} facts: (model calls, embedding calls, statements) {counts}")
+    assert max(calls for calls, _, _ in counts) <= 3
+    assert sum(calls for calls, _, _ in counts) <= 2 * len(counts)
+    assert max(embeddings for _, embeddings, _ in counts) <= 3
+    assert max(statements for _, _, statements in counts) <= 40 + 2
 
 
 def test_noise_takes_one_stage_and_no_call(process, database: Engine, model: ScriptedModel):
