@@ -18,8 +18,9 @@ from worker.write.timeline import moment
 
 # The nearest of ALL active facts of the entity: exact distances ("+ 0" keeps an approximate index out of it). A late
 # message (facts that ended, or began, after its time) sees what was valid at its time and the next later version of
-# each chain, retractions among them; for a live one the second branch finds nothing in its index. The third branch is
-# what says the very same. ``related`` stands on the same matter whatever the distance: the same attribute, or an edge
+# each chain, retractions among them; for a live one the second branch finds nothing in its index. What held at the time
+# goes first: of a matter that came up again and again, what came later fills any limit. The third branch is what says
+# the very same. ``related`` stands on the same matter whatever the distance: the same attribute, or an edge
 # of a kind that a person has one of at a time (a home, an employer), because "lives in Curitiba" and "moved to
 # Florianópolis yesterday" are no nearer to a multilingual embedding than two unrelated sentences. (A predecessor is
 # looked up as a scalar: as EXISTS it would be hashed over the whole table.)
@@ -55,7 +56,7 @@ SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.
         AND (CAST(:at AS timestamptz) IS NULL OR a.valid_from IS NULL OR a.valid_from <= :at
              OR coalesce((SELECT p.valid_from FROM memory_facts p WHERE p.id = a.supersedes_fact_id),
                          '-infinity') <= :at)
-      ORDER BY (a.embedding <=> q.embedding) + 0 LIMIT :k)
+      ORDER BY (a.embedding <=> q.embedding) + 0, a.valid_from NULLS FIRST, a.id LIMIT :k)
     UNION
     (SELECT c.id FROM memory_facts c
       WHERE c.agent_id = :agent_id AND c.entity_key = q.entity_key AND c.valid_to > CAST(:at AS timestamptz)
@@ -63,7 +64,8 @@ SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.
         AND (c.valid_from IS NULL OR c.valid_from <= :at
              OR coalesce((SELECT p.valid_from FROM memory_facts p WHERE p.id = c.supersedes_fact_id),
                          '-infinity') <= :at)
-      ORDER BY (c.embedding <=> q.embedding) + 0 LIMIT :k)
+      ORDER BY (c.valid_from > CAST(:at AS timestamptz)) IS TRUE, (c.embedding <=> q.embedding) + 0,
+               c.valid_from NULLS FIRST, c.id LIMIT :k)
     UNION
     (SELECT s.id FROM memory_facts s
       WHERE s.agent_id = :agent_id AND s.entity_key = q.entity_key AND s.text_hash = decode(q.text_hash, 'hex')

@@ -87,3 +87,17 @@ def test_any_permutation_of_a_life_is_remembered_alike(database: Engine, data: s
     straight = _remembered(Scene(database, TOPICS, **types), life, list(range(len(life))))
     shuffled = _remembered(Scene(database, TOPICS, **types), life, list(order))
     assert shuffled == straight
+
+
+def test_an_ending_among_many_of_its_kind_ends_what_held_then(database: Engine):
+    """More later versions and endings of the same words than candidates are looked at."""
+    scene = Scene(database, TOPICS)
+    told = "N9 L12 L6 L13 N15 L11 L16 N1 L8 N7 L2 N10 L14 L5 N4"
+    for likes, number in ((word[0] == "L", int(word[1:])) for word in told.split()):
+        words = "Ana likes tea" if likes else "Ana no longer likes tea"
+        scene.write(words, [("Ana", words)], [], at=day(number - 1), decide=decide, names=[])
+    scene.assert_sound()
+    found = scene.rows(
+        "SELECT valid_from, valid_to FROM memory_facts WHERE agent_id = :agent AND kind = 'fact' ORDER BY valid_from"
+    )
+    assert [(row[0], row[1]) for row in found][:2] == [(day(1), day(3)), (day(4), day(6))]
