@@ -32,7 +32,7 @@ PATIENCE = 900.0
 WORKER = (
     "worker", "--pool", "threads", "--without-gossip", "--without-mingle",
 )  # fmt: skip
-ALL_QUEUES = "turns,record,live,maintenance,bulk"
+ALL_QUEUES = "turns,live,record,maintenance,bulk"
 LIVE_QUEUES = "turns,record,live,maintenance"
 
 

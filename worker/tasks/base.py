@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from producer.queues import STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName, is_rabbitmq
 from worker.app import app
-from worker.turns.dispatch import Dispatched, dispatch
+from worker.turns.dispatch import Dispatched, dispatch, is_busy
 from worker.turns.running import Alone, Applied, Moved, Outcome, Parked, Stale, Waiting, blame, run_stage
 
 log = structlog.get_logger()
@@ -68,9 +68,14 @@ class StageTask(Task):  # type: ignore[misc]
             raise StageFailed(f"{stage.value}: {outcome.cause} ({outcome.error_code})") from None
 
 
-def wake(agent_id: str) -> None:
-    """Dispatch ``agent_id`` here and now and publish what follows. Errors are logged: the sweeper does it again."""
+def wake(agent_id: str, *, unless_busy: bool = False) -> None:
+    """Dispatch ``agent_id`` here and now and publish what follows. Errors are logged: the sweeper does it again.
+
+    ``unless_busy``: nothing was freed, something may have been added; where somebody is at work, that can wait.
+    """
     try:
+        if unless_busy and is_busy(agent_id):
+            return
         publish(dispatch(agent_id))
     except (SQLAlchemyError, BrokerError, AMQPError, OSError) as error:
         log.warning("wake_failed", agent=agent_id, error=type(error).__name__)

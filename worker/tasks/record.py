@@ -36,4 +36,4 @@ def record_event(self: Task, envelope: dict[str, Any]) -> None:  # noqa: ARG001
         # Not self.retry: a republished message would lose the mask over its arguments, or itself.
         raise Reject("database", requeue=True) from None
     if agent_id is not None:
-        wake(agent_id)
+        wake(agent_id, unless_busy=True)

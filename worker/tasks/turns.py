@@ -11,7 +11,7 @@ from worker.turns import sweep as sweeping
 @app.task(name=TaskName.DISPATCH.value)
 def dispatch(agent_id: str) -> None:
     """Give the agent's turn to its next run."""
-    wake(agent_id)
+    wake(agent_id, unless_busy=True)
 
 
 @app.task(name=TaskName.SWEEP.value)

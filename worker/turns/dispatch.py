@@ -15,7 +15,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.engine import Connection, Engine
 
 from producer.queues import RUN_STAGES, Lane, Stage
-from worker.db import engine
+from worker.db import autocommit, engine
 from worker.turns.life import LIVING, periods
 
 # How many later runs of a lane may be extracted while the head is at work.
@@ -28,14 +28,16 @@ t.dispatched_at > mandua_now()
   - make_interval(secs => CAST(:resend_after AS double precision) * power(2, least(t.redispatches, 6)))
 """
 
-# Invariant: one dispatcher at a time holds the turn's row. next_seq is read before the runs are.
-LOCK_TURN = f"""
-SELECT t.run_id, t.fence, t.stage_token, s.next_seq,
+HOLDER = f"""
        CASE WHEN t.run_id IS NULL THEN 'free'
             WHEN t.stage_token IS NULL THEN
               CASE WHEN {UNDER_WAY} THEN 'held' ELSE 'lost' END
             WHEN t.lease_until > mandua_now() AND {LIVING} THEN 'held'
-            ELSE 'dead' END AS holder
+            ELSE 'dead' END"""
+
+# Invariant: one dispatcher at a time holds the turn's row. next_seq is read before the runs are.
+LOCK_TURN = f"""
+SELECT t.run_id, t.fence, t.stage_token, s.next_seq, {HOLDER} AS holder
   FROM agent_turns t
   JOIN agent_seq s ON s.agent_id = t.agent_id
   LEFT JOIN workers w ON w.name = t.worker
@@ -76,6 +78,19 @@ UPDATE agent_seq SET wake_at = mandua_now() + make_interval(secs => CAST(:wait A
 """
 
 
+# Whether a dispatch finds nothing to do: the turn is held, so that its end dispatches anew, and sees what is committed
+# by now; and so many runs wait that the extraction of the last ones is not due ahead either.
+BUSY = f"""
+SELECT {HOLDER} = 'held' AND (
+         SELECT CASE WHEN count(*) FILTER (WHERE r.lane = :live) > 0
+                     THEN count(*) FILTER (WHERE r.lane = :live) > :many_live
+                     ELSE count(*) > :many_bulk END
+           FROM (SELECT u.lane FROM runs u WHERE u.agent_id = :agent AND u.finished_at IS NULL
+                  ORDER BY u.lane, u.seq LIMIT :many) r)
+  FROM agent_turns t LEFT JOIN workers w ON w.name = t.worker WHERE t.agent_id = :agent
+"""  # noqa: S608
+
+
 @dataclass(frozen=True, slots=True)
 class Dispatched:
     """What is to be published: the chain of a run from ``stages`` on, and runs whose extraction may go ahead.
@@ -90,6 +105,20 @@ class Dispatched:
     stages: tuple[Stage, ...] = ()
     ahead: Sequence[tuple[UUID, Lane]] = field(default=())
     wait: float | None = None
+
+
+def is_busy(agent_id: str, bind: Engine | None = None) -> bool:
+    """Whether the agent needs no dispatch, which its caller has to ask after its own commit; one statement.
+
+    Where producers hand in faster than anybody can read, dispatches that find nothing to do would take the place of the
+    work itself.
+    """
+    bound = {
+        "agent": agent_id, "live": int(Lane.LIVE), "many_live": 1 + LOOKAHEAD[Lane.LIVE],
+        "many_bulk": 1 + LOOKAHEAD[Lane.BULK], "many": 2 + LOOKAHEAD[Lane.BULK], **periods(),
+    }  # fmt: skip
+    with autocommit(bind) as connection:
+        return bool(connection.execute(text(BUSY), bound).scalar())
 
 
 def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:

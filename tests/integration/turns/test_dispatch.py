@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 from producer.queues import Lane, Stage
 from tests.integration.turns.conftest import run_of
 from worker.turns import hold as holding
-from worker.turns.dispatch import LOOKAHEAD, SET_WAKE, dispatch
+from worker.turns.dispatch import LOOKAHEAD, SET_WAKE, dispatch, is_busy
 from worker.turns.hold import begin
 
 ALL = (Stage.EXTRACT, Stage.RESOLVE, Stage.RECONCILE, Stage.UPSERT)
@@ -138,3 +138,32 @@ def test_an_expired_lease_frees_the_turn_even_of_a_worker_that_beats(accepted, l
 
 def test_an_unknown_agent_is_no_error(database: Engine):
     assert dispatch("nobody").run_id is None
+
+
+def test_an_agent_at_work_with_enough_to_extract_ahead_needs_no_dispatch(accepted, database: Engine, later):
+    """What producers add then is found by the end of the turn; everything else is dispatched as ever."""
+    accepted("one")
+    assert not is_busy("a"), "the turn is free"
+    given = dispatch("a")
+    accepted(*[f"later {number}" for number in range(LOOKAHEAD[Lane.LIVE])])
+    assert not is_busy("a"), "their extraction is due ahead"
+    accepted("one more")
+    assert is_busy("a")
+    later("31 seconds")
+    assert not is_busy("a"), "its task is lost"
+    again = dispatch("a")
+    assert again.fence == given.fence
+    begin(again.run_id, again.fence, Stage.EXTRACT)
+    assert is_busy("a")
+    with database.begin() as connection:
+        connection.execute(text("UPDATE workers SET heartbeat_at = heartbeat_at - interval '1 minute'"))
+    assert not is_busy("a"), "its worker is dead"
+    assert not is_busy("nobody")
+
+
+def test_a_live_message_behind_a_long_import_is_dispatched(accepted):
+    accepted(*[f"old {number}" for number in range(LOOKAHEAD[Lane.BULK] + 2)], lane=Lane.BULK)
+    dispatch("a")
+    assert is_busy("a")
+    accepted("now", lane=Lane.LIVE)
+    assert not is_busy("a")

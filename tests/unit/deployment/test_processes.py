@@ -20,8 +20,10 @@ def served(text: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("file", ["Procfile", "docker-compose.yml"])
-def test_one_process_serves_all_but_bulk_and_one_serves_all_in_the_workers_order(file: str):
-    assert served((TOP / file).read_text()) == [[name for name in ALL if name != "bulk"], ALL]
+def test_one_process_serves_all_but_bulk_and_records_first_and_one_serves_all_and_works_first(file: str):
+    working_first = ["turns", "live", "record", "maintenance", "bulk"]
+    assert sorted(working_first) == sorted(ALL)
+    assert served((TOP / file).read_text()) == [[name for name in ALL if name != "bulk"], working_first]
 
 
 @pytest.mark.parametrize("file", ["Procfile", "docker-compose.yml"])
