@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.chaos.story import JOB_REPLIES, place_of, reply_to
@@ -22,6 +23,13 @@ class Bill:
     tokens: int = 0
     silent: int = 0
     refused: int = 0
+    by_question: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    @property
+    def uncertain(self) -> int:
+        """Tokens by which answers to the same question differ, the whole one from the broken one. A reply that was lost
+        with its worker can only be counted as the next one to its question is."""
+        return sum((max(tokens) - min(tokens)) * (len(tokens) - 1) for tokens in self.by_question.values())
 
 
 class BillingModel(ScriptedModel):
@@ -70,7 +78,8 @@ class BillingModel(ScriptedModel):
         bill = self.bills[place_of(call.payload)]
         if not isinstance(answer, Fault) or answer.kind not in ("status", "timeout"):
             bill.answered += 1
-            bill.tokens += tokens_of(call, answer)
+            bill.tokens += (tokens := tokens_of(call, answer))
+            bill.by_question[json.dumps(call.payload, sort_keys=True)].append(tokens)
         elif answer.kind == "timeout":
             bill.silent += 1
         else:

@@ -134,7 +134,7 @@ def _billed(kept: Books) -> Iterator[str]:
         used, wasted = spent(row)
         if used > bill.tokens:
             yield f"{row['message_id']} counts {used} tokens, the provider {bill.tokens}"
-        elif used + wasted < bill.tokens and row["state"] == "done":
+        elif used + wasted + bill.uncertain < bill.tokens and row["state"] == "done":
             yield f"{row['message_id']}: {bill.tokens} paid, {used} used and {wasted} wasted of it"
 
 
