@@ -20,6 +20,7 @@ from typing import Any
 from amqp.exceptions import NotFound, PreconditionFailed
 from kombu import Connection
 
+from producer.connections import poll
 from producer.queues import DEAD_LETTERS, QueueName
 from worker.cli.broker import Broker
 
@@ -67,11 +68,13 @@ class RabbitMQ:
 
     def wait_until_left(self, timeout: float = 20.0) -> None:
         """Wait until nobody takes from our queues. Raises TimeoutError: a worker of another run would take ours."""
-        deadline = time.monotonic() + timeout
-        while any(self._consumers(name.value) for name in QueueName):
-            if time.monotonic() > deadline:
-                raise TimeoutError("a worker that is none of this test's takes from the RabbitMQ of the tests; end it")
-            time.sleep(0.1)
+        if not poll(lambda: not any(self._consumers(name.value) for name in QueueName) or None, timeout):
+            raise TimeoutError("a worker that is none of this test's takes from the RabbitMQ of the tests; end it")
+
+    def wait_for(self, queue: str, many: int = 1, timeout: float = 30.0) -> None:
+        """Wait until ``many`` messages are ready in ``queue``. Raises TimeoutError."""
+        if not poll(lambda: self.lengths().get(queue, 0) >= many or None, timeout):
+            raise TimeoutError(f"{queue} has {self.lengths().get(queue)} messages, not {many}")
 
     def _consumers(self, name: str) -> int:
         with Connection(self.url) as connection:

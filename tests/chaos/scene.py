@@ -196,7 +196,7 @@ class Producer(threading.Thread):
             except ClientError:
                 if time.monotonic() > deadline:
                     raise
-                time.sleep(0.1)
+                time.sleep(0.1)  # as a producer that tries again: nothing tells it that a server is back
                 continue
             for item, handle in zip(batch, handles, strict=True):
                 refused = isinstance(handle, Exception)

@@ -196,12 +196,13 @@ def _cpu_of(pid: int) -> float:
 def _one(number: int, people: int) -> None:
     from producer.accepting import envelope
     from producer.contract import WriteRequest
-    from worker.turns.dispatch import dispatch
+    from worker.turns.dispatch import dispatch, is_busy
     from worker.turns.recording import record
     from worker.turns.running import run_stage
 
     request = WriteRequest(agent_id=AGENT, message=spoken(number, people).text, speaker_name=SPEAKER)
     record(envelope(request).model_dump(mode="json"))
+    assert not is_busy(AGENT)  # as record_event asks before it dispatches
     given = dispatch(AGENT)
     assert given.run_id is not None
     for stage in given.stages:

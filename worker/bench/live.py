@@ -6,9 +6,11 @@ import time
 from collections.abc import Sequence
 
 from producer import WriteRequest
+from producer.connections import poll
 from worker.bench.figures import Figure, quantile
-from worker.bench.scene import ALL_QUEUES, LIVE_QUEUES, Scene, model
+from worker.bench.scene import ALL_QUEUES, LIVE_QUEUES, PATIENCE, Scene, model
 from worker.bench.workload import SPEAKER, spoken
+from worker.local.errors import LocalStackError
 
 PEOPLE = 200
 SLOTS = 16
@@ -64,15 +66,18 @@ def _chat(scene: Scene, name: str, messages: int, a_second: float, agents: int) 
             time.sleep(max(0.0, began + number / a_second - time.monotonic()))
             request = _request(f"{name}-{number % agents}", number)
             handle = client.enqueue(request.agent_id, request.message, request.speaker_name)
-        while handle.event_id is not None and client.result(handle.event_id) is None:
-            time.sleep(0.05)
+        handle.result(PATIENCE)
     return _all_latencies(scene, f"{name}-%", messages)
 
 
 def _all_latencies(scene: Scene, agents: str, many: int) -> list[float]:
-    while len(found := scene.rows(LATENCIES, agents)) < many:
-        time.sleep(0.1)
-    return [row[0] for row in found]
+    def look() -> list[float] | None:
+        found = [row[0] for row in scene.rows(LATENCIES, agents)]
+        return found if len(found) >= many else None
+
+    if (latencies := poll(look, PATIENCE)) is None:
+        raise LocalStackError(f"the benchmark waited {PATIENCE:.0f} s for {many} live messages")
+    return latencies
 
 
 def _request(agent: str, number: int) -> WriteRequest:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import Engine, text
 
+from producer.connections import poll
 from tests.integration.maintenance.conftest import RunJob, dispatch_left, one_step, take_turn
 from tests.integration.turns.conftest import Accept
 from worker import models_in_use
@@ -83,11 +83,8 @@ def state(database: Engine) -> Callable[[str], dict[str, list[str]]]:
 
 def until(look: Callable[[], Any], timeout: float = 30.0) -> Any:
     """Ask until the answer is true. Raises TimeoutError."""
-    deadline = time.monotonic() + timeout
-    while not (found := look()):
-        if time.monotonic() > deadline:
-            raise TimeoutError
-        time.sleep(0.01)
+    if (found := poll(lambda: look() or None, timeout)) is None:
+        raise TimeoutError
     return found
 
 

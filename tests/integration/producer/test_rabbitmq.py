@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -70,8 +69,7 @@ def test_what_was_confirmed_survives_a_kill_9_of_the_broker(
         handles = client.enqueue_many(requests)
         broker.kill()
         broker.start()
-        while broker.lengths()["bulk"] < len(requests):  # its queues come back after its port
-            time.sleep(0.05)
+        broker.wait_for("bulk", len(requests))  # its queues come back after its port
         assert record_all(broker) == len(requests)
         assert all(handle.accepted(5) for handle in handles)
 
@@ -88,11 +86,9 @@ def test_resend_heals_what_a_broker_lost(
     with MemoryClient(broker.url, database_url) as client:
 
         def lose_then_record() -> None:
-            while broker.lengths()["bulk"] < len(requests):
-                time.sleep(0.02)
+            broker.wait_for("bulk", len(requests))
             broker.take("bulk")  # the first sending is lost as well
-            while not record_all(broker):
-                time.sleep(0.02)
+            broker.wait_for("bulk")
             while events(database) < len(requests):
                 record_all(broker)
 
@@ -115,8 +111,7 @@ def test_a_message_that_is_always_given_back_ends_among_the_dead_letters_and_a_w
             while message is None:
                 message = connection.default_channel.basic_get("record")
             connection.default_channel.basic_reject(message.delivery_tag, requeue=True)
-    while not broker.lengths()[DEAD_LETTERS]:
-        time.sleep(0.02)
+    broker.wait_for(DEAD_LETTERS)
     assert broker.lengths()["record"] == 0
     assert [(check.name, check.state) for check in looked_at(Broker(broker.url))] == [
         ("queues", "ok"), ("dead letters", "warning"),

@@ -16,7 +16,7 @@ from producer.queues import Lane, Stage
 from tests.scripted_model import ScriptedModel
 from worker import models_in_use
 from worker.turns import life
-from worker.turns.dispatch import dispatch
+from worker.turns.dispatch import dispatch, is_busy
 from worker.turns.recording import record
 from worker.turns.running import Applied, Moved, run_stage
 
@@ -110,6 +110,7 @@ def process(database: Engine, model: ScriptedModel) -> Callable[[str], list[str]
     def do(said: str, agent: str = "a") -> list[str]:
         with counted(database) as statements:
             record(envelope(WriteRequest(agent_id=agent, message=said, speaker_name="Rafael")).model_dump(mode="json"))
+            assert not is_busy(agent)  # as record_event asks before it dispatches
             given = dispatch(agent)
             assert given.run_id is not None
             for stage in given.stages:
