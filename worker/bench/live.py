@@ -32,6 +32,9 @@ def live_beside_an_import(
         model(people=PEOPLE, latency=0.3) as answering,
         scene.workers(scene.environment(answering), (SLOTS, LIVE_QUEUES), (SLOTS, ALL_QUEUES)),
     ):
+        with scene.client() as client:  # the first message of a process pays for the import of the model's library
+            client.enqueue_many([_request(f"warm-{number}", number) for number in range(4 * SLOTS)], bulk=False)
+        scene.until_finished(4 * SLOTS)
         scene.say(f"live: {messages} messages of {agents} agents, idle")
         idle = _chat(scene, "idle", messages, a_second, agents)
         scene.say(f"live: the same beside an import of {imported:,} messages")
@@ -60,7 +63,6 @@ def live_beside_an_import(
 def _chat(scene: Scene, name: str, messages: int, a_second: float, agents: int) -> Sequence[float]:
     """Send at a steady rate, whatever comes back; the latencies once all are applied."""
     with scene.client() as client:
-        client.write(f"{name}-warm", spoken(0, PEOPLE).text, SPEAKER, timeout=60)
         began = time.monotonic()
         for number in range(messages):
             time.sleep(max(0.0, began + number / a_second - time.monotonic()))
