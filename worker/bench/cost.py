@@ -28,14 +28,14 @@ from worker.bench.scene import ROOT, Scene, model
 from worker.bench.workload import SPEAKER, Spoken, spoken
 
 AGENT = "bench"
-WARM = 5
+WARM, MESSAGES = 5, 60
 # Of a large store, so much is about the speaker: somebody's memory is mostly of himself.
 SPEAKERS_SHARE = 10
 FACTS_AN_ENTITY = 5
 TICK = os.sysconf("SC_CLK_TCK")
 
 
-def cost_by_store(scene: Scene, sizes: tuple[int, ...], *, messages: int = 40) -> list[Figure]:
+def cost_by_store(scene: Scene, sizes: tuple[int, ...], *, messages: int = MESSAGES) -> list[Figure]:
     """Figures for stores of ``sizes`` facts (five an entity) of the one agent that the messages are of."""
     measured: dict[int, dict[str, float]] = {}
     for size in sizes:

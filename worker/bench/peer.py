@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from worker.bench.cost import AGENT, FACTS_AN_ENTITY, stored
+from worker.bench.cost import AGENT, FACTS_AN_ENTITY, MESSAGES, WARM, stored
 from worker.bench.figures import Figure
 from worker.bench.scene import ROOT, Model, Scene, model
 from worker.bench.workload import SPEAKER, spoken
@@ -38,7 +38,8 @@ def side_by_side(scene: Scene, ours: Sequence[Figure], *, sizes: tuple[int, ...]
     return figures
 
 
-def _cost(scene: Scene, python: Path, size: int, known: dict[str, float], *, messages: int = 30) -> list[Figure]:
+def _cost(scene: Scene, python: Path, size: int, known: dict[str, float]) -> list[Figure]:
+    messages = MESSAGES + WARM  # as many as ours, so that both have the same context
     people = max(PEOPLE, size // FACTS_AN_ENTITY)
     with model(people=people, latency=0.0, width=WIDTH) as answering:
         scene.say(f"peer: {messages} messages on {size:,} facts")

@@ -80,7 +80,7 @@ def _measure(name: str, scene: Scene, before: list[Figure], *, quick: bool) -> l
     match name:
         case "cost":
             sizes = (0, 5_000) if quick else (0, 5_000, 20_000)
-            return cost.cost_by_store(scene, sizes, messages=30 if quick else 60)
+            return cost.cost_by_store(scene, sizes, messages=30 if quick else cost.MESSAGES)
         case "start":
             return startup.cold_start(scene)
         case "live":

@@ -49,7 +49,9 @@ class LiteLLMProvider:
             {"role": "system", "content": clean_text(system)},
             {
                 "role": "user",
-                "content": json.dumps(clean_json({"task": task, **payload}), ensure_ascii=False, default=str),
+                "content": json.dumps(
+                    clean_json({"task": task, **payload}), ensure_ascii=False, separators=(",", ":"), default=str
+                ),
             },
         ]
         try:

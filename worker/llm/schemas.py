@@ -1,8 +1,8 @@
 """The JSON schema of each task's reply, for models that can be held to one.
 
 Strict style throughout: every key required, none added, lists instead of free maps, null where there may be nothing.
-Reasons come before choices, so that a model thinks before it decides. A batch and a single message share a schema:
-``message_number`` is null outside of a batch.
+Reasons come before choices, so that a model thinks before it decides. Only a batch's facts and relations have a
+``message_number``: a single message pays for none.
 """
 
 from __future__ import annotations
@@ -40,21 +40,19 @@ def _one_of(*words: str) -> Schema:
 
 
 _ENTITIES = _list(_object(name=_TEXT, type=_TEXT, aliases=_list(_TEXT)))
-_FACTS = _list(
-    _object(
-        message_number=_INTEGER_OR_NULL,
-        subject=_TEXT,
-        text=_TEXT,
-        action=_one_of("NEW", "UPDATE"),
-        confidence_level=_one_of(*CONFIDENCE_LEVELS),
-        importance_category=_one_of(*IMPORTANCE_CATEGORIES),
-        event_date=_TEXT_OR_NULL,
-        event_date_precision={"type": ["string", "null"], "enum": ["day", "month", "year", None]},
-        attribute_key=_TEXT_OR_NULL,
-        value=_TEXT_OR_NULL,
-    )
-)
-_RELATIONS = _list(_object(message_number=_INTEGER_OR_NULL, source=_TEXT, target=_TEXT, rel_type=_TEXT))
+_FACT: dict[str, Schema] = {
+    "subject": _TEXT,
+    "text": _TEXT,
+    "action": _one_of("NEW", "UPDATE"),
+    "confidence_level": _one_of(*CONFIDENCE_LEVELS),
+    "importance_category": _one_of(*IMPORTANCE_CATEGORIES),
+    "event_date": _TEXT_OR_NULL,
+    "event_date_precision": {"type": ["string", "null"], "enum": ["day", "month", "year", None]},
+    "attribute_key": _TEXT_OR_NULL,
+    "value": _TEXT_OR_NULL,
+}
+_RELATION: dict[str, Schema] = {"source": _TEXT, "target": _TEXT, "rel_type": _TEXT}
+_FACTS, _RELATIONS = _list(_object(**_FACT)), _list(_object(**_RELATION))
 _PROFILES = _list(_object(name=_TEXT, profile_text=_TEXT))
 _MOOD: dict[str, Schema] = {
     "primary": _one_of(*get_args(EmotionName)),
@@ -69,8 +67,7 @@ SCHEMAS: Mapping[str, Schema] = {
         facts=_FACTS,
         relations=_RELATIONS,
         updated_profiles=_PROFILES,
-        emotion={"anyOf": [_EMOTION, {"type": "null"}]},
-        emotions=_list(_object(message_number=_INTEGER, **_MOOD)),
+        emotion=_EMOTION,
     ),
     "entity_scan": _object(entities=_ENTITIES),
     "fact_extraction": _object(facts=_FACTS),
@@ -100,3 +97,15 @@ SCHEMAS: Mapping[str, Schema] = {
         )
     ),
 }
+BATCH = _object(
+    entities=_ENTITIES,
+    facts=_list(_object(message_number=_INTEGER, **_FACT)),
+    relations=_list(_object(message_number=_INTEGER, **_RELATION)),
+    updated_profiles=_PROFILES,
+    emotions=_list(_object(message_number=_INTEGER, **_MOOD)),
+)
+
+
+def schema_of(task: str, payload: Mapping[str, Any]) -> Schema | None:
+    """The schema of the reply to ``task`` with ``payload``; None for a task that has none."""
+    return BATCH if task == "informed_extraction" and "messages" in payload else SCHEMAS.get(task)

@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 from worker.embedding.provider import EmbeddingProvider, Vectors
 from worker.llm.prompts import prompt, version_of
 from worker.llm.provider import Cause, Completion, LLMProvider, ModelError
-from worker.llm.schemas import SCHEMAS
+from worker.llm.schemas import schema_of
 from worker.write.tokens import SentPrompt
 from worker.write.told import ToldCalls
 
@@ -264,7 +264,7 @@ class Calls:
         begun = time.perf_counter()
         try:
             completion = self._llm.complete(
-                task, system, payload, schema=SCHEMAS.get(task), timeout=self.timeout, **larger
+                task, system, payload, schema=schema_of(task, payload), timeout=self.timeout, **larger
             )
         except ModelError as error:
             error.model = model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -244,17 +245,12 @@ def _question(
     existing = []
     for existing_number, option in options.items():
         stored = option.stored
-        since = stored.valid_from if stored else message.occurred_at
-        until = stored.valid_to if stored else None
-        existing.append(
-            {
-                "number": existing_number,
-                "text": option.text,
-                "since": since.isoformat() if since else None,
-                "until": until.isoformat() if until else None,
-                "confidence": round(stored.confidence if stored else drafts.facts[option.index or 0].confidence, 2),
-            }
-        )
+        held: dict[str, Any] = {"number": existing_number, "text": option.text}
+        held["since"] = _when(stored.valid_from if stored else message.occurred_at, message)
+        if stored and stored.valid_to:
+            held["until"] = _when(stored.valid_to, message)
+        held["confidence"] = round(stored.confidence if stored else drafts.facts[option.index or 0].confidence, 2)
+        existing.append(held)
     return {
         "number": number,
         "subject": drafts.display.get(fact.entity_key, fact.subject),
@@ -262,6 +258,15 @@ def _question(
         "confidence": round(fact.confidence, 2),
         "existing": existing,
     }
+
+
+def _when(moment: datetime | None, message: Message) -> str | None:
+    """``moment`` by the message's own clock: its day, and its minute where that is the message's own day."""
+    if moment is None or message.occurred_at is None:
+        return moment.date().isoformat() if moment else None
+    local = moment.astimezone(message.occurred_at.tzinfo)
+    same_day = local.date() == message.occurred_at.date()
+    return local.strftime("%Y-%m-%dT%H:%M") if same_day else local.date().isoformat()
 
 
 def _planned(fact: Draft, verdict: Verdict) -> PlannedFact:

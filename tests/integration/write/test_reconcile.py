@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta, timezone
+
 import pytest
 from sqlalchemy import Engine
 
-from tests.integration.write.scene import Scene, always, day
+from tests.integration.write.scene import START, Scene, always, day
 from worker.llm.items import ExtractedFact
 from worker.llm.provider import Cause, ModelError
 from worker.write.calls import EmbeddingError
@@ -317,3 +319,17 @@ def test_another_home_is_a_question_however_far_apart_the_words_are(database: En
     assert [fact.text for fact in written.plan.facts if fact.action == "UPDATE"] == ["Ana mudou para Recife"]
     assert scene.active() == {"Ana gosta de chá", "Ana mudou para Recife"}
     assert scene.edges() == {("person:ana", "lives_in", "place:recife")}
+
+
+def test_times_are_told_short_and_by_the_clock_of_the_message(database: Engine) -> None:
+    scene = Scene(database, HOME)
+    east = timezone(timedelta(hours=13))  # where the next day has begun
+    scene.write("x", [("Ana", "Ana mora em Recife")], at=START)
+    later = (START + timedelta(days=5)).astimezone(east)
+    scene.write("x", [("Ana", "Ana mora em Natal")], at=later, decide=always("UPDATE"))
+    scene.write("x", [("Ana", "Ana mora em Olinda")], at=later + timedelta(minutes=5), decide=always("UPDATE"))
+    held = [existing for sent in scene.model.payloads for existing in sent["facts"][0]["existing"]]
+    assert [existing["since"] for existing in held] == [
+        START.astimezone(east).date().isoformat(), later.strftime("%Y-%m-%dT%H:%M")
+    ]  # fmt: skip
+    assert not any("until" in existing for existing in held), "what holds has no end to tell"

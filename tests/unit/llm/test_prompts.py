@@ -11,7 +11,7 @@ import pytest
 from worker.llm import TASK_GROUPS
 from worker.llm.prompts import CANARIES, CANARY, TASKS, prompt
 from worker.llm.replies import parse_extraction
-from worker.llm.schemas import SCHEMAS
+from worker.llm.schemas import BATCH, SCHEMAS, schema_of
 
 
 def example(task: str) -> Any:
@@ -70,8 +70,21 @@ def test_schemas_are_strict() -> None:
             for value in schema:
                 walk(value)
 
-    for schema in SCHEMAS.values():
+    for schema in (*SCHEMAS.values(), BATCH):
         walk(schema)
+
+
+def test_only_a_batch_is_asked_for_message_numbers() -> None:
+    single, batch = (schema_of("informed_extraction", payload) for payload in ({"message": "x"}, {"messages": []}))
+    assert (single, batch) == (SCHEMAS["informed_extraction"], BATCH)
+    assert "message_number" not in json.dumps(SCHEMAS)
+    for section in ("facts", "relations", "emotions"):
+        assert BATCH["properties"][section]["items"]["required"][0] == "message_number"
+
+
+def test_the_prompts_that_every_message_pays_for_stay_short() -> None:
+    """With what a message itself adds, 0.6 of what the peer sends (BENCHMARKS.md)."""
+    assert len(prompt("informed_extraction").text) + len(prompt("reconciliation").text) <= 3_520
 
 
 def test_reasons_come_before_choices() -> None:

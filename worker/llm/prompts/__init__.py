@@ -29,7 +29,7 @@ TASKS = (
 )
 
 # Names that occur in the examples and nowhere else. A stored text that holds one of them was copied, not read.
-CANARIES = ("Zyrphia Quellbrook", "Zyrphia", "Quellbrook", "Zyr", "Vantrell Oyx", "Morquist Bay")
+CANARIES = ("Zyrphia Quellbrook", "Zyrphia", "Quellbrook", "Zyr", "Vantrell Oyx", "Oyx", "Morquist Bay")
 CANARY = CANARIES[0]
 
 
