@@ -12,7 +12,7 @@ from worker.bench.workload import SPEAKER, spoken
 PEOPLE = 200
 
 
-def _backlog(scene: Scene, agents: int, each: int, *, bulk: bool) -> int:
+def backlog(scene: Scene, agents: int, each: int, *, bulk: bool) -> int:
     """Accept ``each`` messages of ``agents`` agents, taking turns; returns how many."""
     with scene.client() as client:
         requests = [
@@ -33,7 +33,7 @@ def many_agents(scene: Scene, *, agents: int = 20, each: int = 30, latency: floa
         with scene.workers(scene.environment(answering), (16, ALL_QUEUES), (16, ALL_QUEUES)):
             answering.reset()
             began = time.monotonic()
-            many = _backlog(scene, agents, each, bulk=False)
+            many = backlog(scene, agents, each, bulk=False)
             scene.until_finished(many)
             seconds = time.monotonic() - began
         calls = answering.calls()
@@ -62,7 +62,7 @@ def one_agent(scene: Scene, *, messages: int = 400, latency: float = 0.5) -> lis
         scene.say(f"throughput: one agent, {messages} bulk messages, {latency} s a call")
         with scene.workers(scene.environment(answering), (16, ALL_QUEUES), (16, ALL_QUEUES)):
             began = time.monotonic()
-            _backlog(scene, 1, messages, bulk=True)
+            backlog(scene, 1, messages, bulk=True)
             scene.until_finished(messages)
             seconds = time.monotonic() - began
         applied = scene.value("SELECT count(*) FROM runs WHERE state = 'done'")
@@ -82,7 +82,7 @@ def scale_out(scene: Scene, *, latency: float = 2.0, each: int = 6) -> list[Figu
             agents = processes * 16
             with scene.workers(scene.environment(answering), *[(8, ALL_QUEUES)] * processes):
                 began = time.monotonic()
-                many = _backlog(scene, agents, each, bulk=False)
+                many = backlog(scene, agents, each, bulk=False)
                 scene.until_finished(many)
                 rates[processes] = many / (time.monotonic() - began)
     return [
