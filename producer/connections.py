@@ -56,7 +56,9 @@ class Database:
             except psycopg.errors.UndefinedFunction:
                 raise ClientError("the database was never migrated; run `mandua migrate`") from None
             except psycopg.OperationalError as error:
-                self._open = None
+                if self._open is not None:
+                    self._open.close()  # a statement that was given up leaves its connection open
+                    self._open = None
                 raise ClientError(f"the database does not answer: {str(error).strip().splitlines()[0]}") from None
 
     def close(self) -> None:

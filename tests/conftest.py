@@ -22,6 +22,7 @@ from tests.scripted_model import ScriptedModel
 from worker import db, models_in_use, schema, settings
 from worker.local.postgres import EmbeddedPostgres
 from worker.local.valkey import EmbeddedValkey
+from worker.turns import life
 
 TEMPLATE = "mandua_template"
 ROOM = 4_000_000_000  # bytes; the tests' servers take less than one
@@ -147,8 +148,10 @@ def bound(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     """Bind this process's settings and engine to ``url``."""
     monkeypatch.setenv("DATABASE_URL", url)
     _forget_settings()
+    life.leave()  # each database sees its own worker
     engine = db.engine()
     yield engine
+    life.leave()
     engine.dispose()
     _forget_settings()
 

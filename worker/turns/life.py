@@ -35,11 +35,12 @@ LEAVE = "DELETE FROM workers WHERE name = :name"
 
 STUCK_LEASES = 5.0  # a stage of many chunks renews its lease; one start that lasts longer than so many is stuck
 STUCK_EXIT = 70
+LAST_BEAT = 10.0  # seconds: longer than a beat takes that must wait for its connection
 
 log = structlog.get_logger()
 _starts: dict[UUID, float] = {}
 _lock = threading.Lock()
-_current: tuple[int, str, threading.Event] | None = None
+_current: tuple[int, str, threading.Event, threading.Thread] | None = None
 
 
 def periods() -> dict[str, float]:
@@ -74,8 +75,9 @@ def worker_name() -> str:
             name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
             _beat(name)
             stop = threading.Event()
-            threading.Thread(target=_keep_beating, args=(name, stop), name="life-signs", daemon=True).start()
-            _current = (os.getpid(), name, stop)
+            beating = threading.Thread(target=_keep_beating, args=(name, stop), name="life-signs", daemon=True)
+            beating.start()
+            _current = (os.getpid(), name, stop, beating)
         return _current[1]
 
 
@@ -85,8 +87,9 @@ def leave() -> None:
     with _lock:
         if _current is None or _current[0] != os.getpid():
             return
-        _, name, stop = _current
+        _, name, stop, beating = _current
         stop.set()
+        beating.join(LAST_BEAT)  # a beat under way would put this process on the list again
         _current = None
     try:
         with autocommit() as connection:

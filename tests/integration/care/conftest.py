@@ -13,7 +13,7 @@ import redis
 from sqlalchemy import Engine, text
 
 from producer import MemoryClient
-from tests.integration.turns.conftest import _own_life, model, rows  # noqa: F401
+from tests.integration.turns.conftest import model, rows  # noqa: F401
 from tests.scripted_model import ScriptedModel
 from worker.care.forgotten_names import folded
 from worker.turns import life

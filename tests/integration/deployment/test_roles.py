@@ -20,7 +20,6 @@ from worker import models_in_use
 from worker.db import make_engine
 from worker.metrics import LedgerCollector
 from worker.read import ledger
-from worker.turns import life
 from worker.turns.dispatch import dispatch
 from worker.turns.running import Applied, run_stage
 from worker.turns.sweep import clean_up, due_agents, note_sweep
@@ -129,7 +128,6 @@ def test_a_worker_applies_sweeps_and_cleans_up_and_changes_no_event(
 ) -> None:
     with MemoryClient(database_url=database_url, accept="database") as client:
         event = client.enqueue("a", "I live in Natal", "Rui").event_id
-    life.leave()
     for name, value in scripted.environment(embeddings=True).items():
         monkeypatch.setenv(name, value)
     with bound(roles["mandua_worker"], monkeypatch):
@@ -141,7 +139,6 @@ def test_a_worker_applies_sweeps_and_cleans_up_and_changes_no_event(
         due_agents()
         note_sweep()
         clean_up()
-        life.leave()
     with MemoryClient(database_url=roles["mandua_producer"], accept="database") as client:
         assert event is not None
         result = client.result(event)

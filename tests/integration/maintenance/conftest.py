@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Engine, text
 
 from tests.integration.turns.conftest import (  # noqa: F401
-    _own_life,
     accepted,
     later,
     model,

@@ -23,14 +23,6 @@ from worker.turns.running import Applied, Moved, run_stage
 Accept = Callable[..., list[Acceptance]]
 
 
-@pytest.fixture(autouse=True)
-def _own_life(database: Engine) -> Iterator[None]:
-    """Each test's database sees its own worker."""
-    life.leave()
-    yield
-    life.leave()
-
-
 @pytest.fixture
 def accepted(database: Engine) -> Accept:
     """Accept messages of an agent, in order."""

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from typing import Any
 
-from sqlalchemy import Engine
+import pytest
+from sqlalchemy import Engine, event
 
+from worker import settings
 from worker.turns import life
 
 STUCK = """
@@ -22,6 +26,27 @@ def test_a_process_beats_under_one_name_and_leaves_the_list(database: Engine, ro
     assert life.worker_name() == life.worker_name()
     assert [row["name"] for row in rows("SELECT name FROM workers")] == [life.worker_name()]
     life.leave()
+    assert rows("SELECT name FROM workers") == []
+
+
+def test_a_beat_under_way_does_not_put_who_leaves_on_the_list_again(
+    database: Engine, rows, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("MANDUA_HEARTBEAT_SEC", "0.001")
+    settings.settings.cache_clear()
+    life.worker_name()
+    under_way, left = threading.Event(), threading.Event()
+
+    @event.listens_for(database, "before_cursor_execute")
+    def _hold_the_beat(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if threading.current_thread().name == "life-signs" and "INSERT INTO workers" in statement:
+            under_way.set()
+            left.wait(0.3)  # whoever leaves first, and beats then, is found on the list
+
+    assert under_way.wait(10)
+    life.leave()
+    left.set()
+    assert "life-signs" not in [thread.name for thread in threading.enumerate()]
     assert rows("SELECT name FROM workers") == []
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from sqlalchemy import Engine
 
@@ -11,9 +9,6 @@ from worker.turns import life
 
 
 @pytest.fixture
-def working(database: Engine) -> Iterator[None]:
+def working(database: Engine) -> None:
     """This process is a worker of the test's database, as long as the test takes."""
-    life.leave()
     life.worker_name()
-    yield
-    life.leave()

