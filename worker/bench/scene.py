@@ -187,6 +187,11 @@ class Scene:
                 time.sleep(0.05)
 
 
+def cache_folder() -> Path:
+    """Where the benchmark keeps what takes long to make."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mandua" / "bench"
+
+
 @contextlib.contextmanager
 def scene(say: Callable[[str], None]) -> Iterator[Scene]:
     """The servers; as durable as ``mandua up`` has them."""

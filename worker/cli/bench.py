@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from worker.bench.figures import Figure
     from worker.bench.scene import Scene
 
+QUICK = ("cost",)
+ALL = ("cost", "start", "live", "agents", "one", "scale", "crowd", "embedding", "memory", "accept", "recall", "peer")
+
 COLUMNS = {key: key for key in ("figure", "value", "unit", "reach", "holds", "note")}
 COMPARED = {**COLUMNS, "earlier": "earlier", "change": "change"}
 
@@ -28,9 +31,13 @@ def bench(
         list[str] | None,
         typer.Option(
             "--only",
-            help="Only this part (cost, start, live, agents, one, scale, accept, recall, peer).",
+            help=f"Only this part ({', '.join(ALL)}).",
             show_default=False,
         ),
+    ] = None,
+    messages: Annotated[
+        int | None,
+        typer.Option("--messages", min=1_000, help="Of the part memory; 3,000 if not said.", show_default=False),
     ] = None,
     compare: Annotated[
         Path | None, typer.Option("--compare", help="An earlier run's --json, to compare with.", show_default=False)
@@ -45,7 +52,7 @@ def bench(
     figures: list[Figure] = []
     with scene(console.say) as running:
         for name in _chosen(quick, only):
-            figures += _measure(name, running, figures, quick=quick)
+            figures += _measure(name, running, figures, quick=quick, messages=messages)
     about = {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version(),
              "seconds": round(time.monotonic() - began, 1), "quick": quick}  # fmt: skip
     if as_json:
@@ -62,10 +69,6 @@ def bench(
     console.show_table(title, COMPARED, rows)
 
 
-QUICK = ("cost",)
-ALL = ("cost", "start", "live", "agents", "one", "scale", "accept", "recall", "peer")
-
-
 def _chosen(quick: bool, only: list[str] | None) -> tuple[str, ...]:
     names = tuple(only or (QUICK if quick else ALL))
     unknown = [name for name in names if name not in ALL]
@@ -74,8 +77,10 @@ def _chosen(quick: bool, only: list[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _measure(name: str, scene: Scene, before: list[Figure], *, quick: bool) -> list[Figure]:
-    from worker.bench import accepting, cost, live, peer, recall, startup, throughput
+def _measure(
+    name: str, scene: Scene, before: list[Figure], *, quick: bool, messages: int | None
+) -> list[Figure]:
+    from worker.bench import accepting, cost, crowd, embedding, live, memory, peer, recall, startup, throughput
 
     match name:
         case "cost":
@@ -91,6 +96,12 @@ def _measure(name: str, scene: Scene, before: list[Figure], *, quick: bool) -> l
             return throughput.one_agent(scene)
         case "scale":
             return throughput.scale_out(scene)
+        case "crowd":
+            return crowd.beside_a_crowd(scene)
+        case "embedding":
+            return embedding.default_embeddings(scene)
+        case "memory":
+            return memory.worker_memory(scene, **({} if messages is None else {"messages": messages}))
         case "accept":
             return accepting.accept_under_load(scene)
         case "recall":
