@@ -259,8 +259,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         width = fault.number if fault.kind == "wrong_width" else self.model.dimensions
         rows = answer if isinstance(answer, list) else [self.model.embed(text, width) for text in texts]
+        encoding = None if fault.kind == "floats" else body.get("encoding_format")
         data = [
-            {"object": "embedding", "index": index, "embedding": _encoded(row, body.get("encoding_format"))}
+            {"object": "embedding", "index": index, "embedding": _encoded(row, encoding)}
             for index, row in enumerate(rows)
         ]
         if fault.kind == "short_batch":

@@ -74,6 +74,11 @@ class Fault:
         return cls("wrong_width", number=width)
 
     @classmethod
+    def floats(cls) -> Fault:
+        """Vectors as lists of floats, whatever encoding was asked for."""
+        return cls("floats")
+
+    @classmethod
     def shuffled(cls) -> Fault:
         """Embeddings: the right vectors in reverse order, with their right ``index``."""
         return cls("shuffled")

@@ -164,6 +164,9 @@ def _count(holder: Any, name: str) -> int:
 
 def _cost(response: Any, model: str) -> float | None:
     """Return the price by litellm's list (cached tokens at their own price), None where the model is not in it."""
+    hidden = getattr(response, "_hidden_params", None) or {}
+    if "response_cost" in hidden:  # it has looked it up already, which takes a while where the list has no such model
+        return None if hidden["response_cost"] is None else float(hidden["response_cost"])
     try:
         return float(litellm_module().completion_cost(completion_response=response, model=model))
     except Exception:  # it raises a bare Exception for an unknown model; a price is never worth a reply

@@ -76,6 +76,23 @@ def test_http_errors_have_their_causes_and_are_one_call(model: ScriptedModel, pr
     assert model.count(EMBEDDING) == 4
 
 
+def test_a_server_that_knows_no_base64_is_asked_for_floats_from_then_on(
+    model: ScriptedModel, provider: EmbeddingProvider
+) -> None:
+    model.queue(EMBEDDING, Fault.status(400))
+    expected = provider.embed(["um", "dois"])
+    assert expected.shape == (2, 384)
+    assert np.array_equal(provider.embed(["um", "dois"]), expected)
+    asked = [call.body["encoding_format"] for call in model.calls]
+    assert asked == ["base64", "float", "float"]
+
+
+def test_one_that_answers_floats_whatever_it_is_asked(model: ScriptedModel, provider: EmbeddingProvider) -> None:
+    encoded = provider.embed(["um", "dois"])
+    model.queue(EMBEDDING, Fault.floats())
+    assert provider.embed(["um", "dois"]) == pytest.approx(encoded, abs=1e-6)
+
+
 def test_batches_long_blank_and_odd_texts(model: ScriptedModel, provider: EmbeddingProvider) -> None:
     texts = ["x" * 60_000, "", "a\x00b\ud83d", *map(str, range(200))]
     assert provider.embed(texts).shape == (203, 384)

@@ -74,6 +74,17 @@ def test_usage_and_an_unknown_price(model: ScriptedModel, provider: LiteLLMProvi
     assert usage.cost_usd is None
 
 
+def test_the_price_of_a_reply_is_the_lists_and_no_logging_thread_works_on_it(model: ScriptedModel) -> None:
+    from worker.llm.litellm_client import litellm_module
+
+    usage = ask(LiteLLMProvider("openai/gpt-4o-mini")).usage
+    listed = litellm_module().cost_per_token(
+        model="gpt-4o-mini", prompt_tokens=usage.input_tokens, completion_tokens=usage.output_tokens
+    )
+    assert usage.cost_usd == pytest.approx(sum(listed))
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("litellm-logging")]
+
+
 def test_a_known_price_counts_cached_tokens_as_cached() -> None:
     from worker.llm.litellm_client import litellm_module
     from worker.llm.litellm_provider import _usage
