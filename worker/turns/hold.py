@@ -15,10 +15,11 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Row, text
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import DBAPIError
 
 from producer.queues import Stage
 from worker.db import autocommit
-from worker.turns.life import LEASE_END, periods, worker_name
+from worker.turns.life import LEASE_END, lose, periods, worker_name
 from worker.turns.limits import Cooling
 
 
@@ -284,16 +285,18 @@ _PLAN_COLUMN = {Stage.EXTRACT: "extraction", Stage.RESOLVE: "resolution", Stage.
 def begin(run_id: UUID, fence: int | None, stage: Stage) -> Start | None:
     """Begin ``stage`` of a run under ``fence`` (None: extract ahead of the turn).
 
-    None if this start has no right to it any more: another fence, another stage, or somebody is at work on it.
+    None if this start has no right to it any more: another fence, another stage, or somebody is at work on it. Raises
+    DBAPIError when the database does not answer.
     """
     token = uuid4()
     statement = BEGIN if fence is not None else BEGIN_AHEAD
-    with autocommit() as connection:
-        row = connection.execute(
-            text(statement),
-            {"run": run_id, "fence": fence, "stage": stage.value, "token": token, "worker": worker_name(),
-             **periods()},
-        ).one_or_none()
+    asked = {"run": run_id, "fence": fence, "stage": stage.value, "token": token, "worker": worker_name()}
+    try:
+        with autocommit() as connection:
+            row = connection.execute(text(statement), asked | periods()).one_or_none()
+    except DBAPIError:
+        lose(token)  # it may have begun all the same
+        raise
     if row is None:
         return None
     return Start(Hold(run_id, row.agent_id, stage, token, fence), row)

@@ -32,6 +32,12 @@ INSERT INTO workers (name) VALUES (:name)
 ON CONFLICT (name) DO UPDATE SET heartbeat_at = greatest(workers.heartbeat_at, mandua_now())
 """
 LEAVE = "DELETE FROM workers WHERE name = :name"
+# Invariant: only starts whose process has said itself that they are over. Their leases end, so that the sweeper goes on
+# from there as after a death.
+END_STARTS = """
+WITH turns AS (UPDATE agent_turns SET lease_until = mandua_now() WHERE stage_token = ANY(:tokens))
+UPDATE runs SET ahead_until = mandua_now() WHERE ahead_token = ANY(:tokens)
+"""
 
 STUCK_LEASES = 5.0  # a stage of many chunks renews its lease; one start that lasts longer than so many is stuck
 STUCK_EXIT = 70
@@ -39,6 +45,7 @@ LAST_BEAT = 10.0  # seconds: longer than a beat takes that must wait for its con
 
 log = structlog.get_logger()
 _starts: dict[UUID, float] = {}
+_lost: set[UUID] = set()
 _lock = threading.Lock()
 _current: tuple[int, str, threading.Event, threading.Thread] | None = None
 
@@ -61,6 +68,14 @@ def at_work(token: UUID) -> Iterator[None]:
         yield
     finally:
         _starts.pop(token, None)
+
+
+def lose(token: UUID) -> None:
+    """Note a start that is over although the database could not be told, or whose beginning it did not confirm.
+
+    The next beat ends its lease, which would hold its agent up although nobody is at work.
+    """
+    _lost.add(token)
 
 
 def worker_name() -> str:
@@ -101,6 +116,9 @@ def leave() -> None:
 def _beat(name: str) -> None:
     with autocommit() as connection:
         connection.execute(text(BEAT), {"name": name})
+        if over := list(_lost):
+            connection.execute(text(END_STARTS), {"tokens": over})
+            _lost.difference_update(over)
 
 
 def _keep_beating(name: str, stop: threading.Event) -> None:

@@ -31,7 +31,7 @@ from worker.settings import settings
 from worker.turns import batches, bulk_turns, job_steps, limits
 from worker.turns import hold as holding
 from worker.turns.hold import Bill, LostHold, Start
-from worker.turns.life import at_work
+from worker.turns.life import at_work, lose
 from worker.turns.replies import TurnLedger
 from worker.turns.telling import told
 from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache, model_of
@@ -112,13 +112,17 @@ def run_stage(stage: Stage, run_id: UUID, fence: int | None, *, alone: bool = Fa
     """Run ``stage`` of a run under ``fence`` (None: extract ahead of the turn); ``alone`` says that this process is
     the run's own.
 
-    Raises SQLAlchemyError only if the database is gone before anything was begun.
+    Raises SQLAlchemyError only if the database is gone before the stage was at work.
     """
     start = holding.begin(run_id, fence, stage)
     if start is None:
         return Stale()
     with logs.stage(run_id, start.row.event_id, start.hold.agent_id, stage.value) as told:
-        return told(_begun(start, alone=alone))
+        try:
+            return told(_begun(start, alone=alone))
+        except DBAPIError:
+            lose(start.hold.token)
+            raise
 
 
 def _begun(start: Start, *, alone: bool) -> Outcome:
@@ -314,7 +318,7 @@ def _give_back(
     ceiling = min(LONGEST_WAIT, settings().retry_base_sec * 2.0 ** min(int(start.row.waits), 10))
     usage.note_wait(cause)
     delay = max(random.uniform(0, ceiling), min(retry_after or 0.0, 600.0))  # full jitter, never before Retry-After
-    with _tolerating_a_lost_database():
+    with _tolerating_a_lost_database(start):
         holding.give_back(
             start.hold, delay=delay, counted=counted, cause=cause, error_code=code, fallback=fallback,
             bill=_bill(start, usage), lost=ledger.lost,
@@ -324,7 +328,7 @@ def _give_back(
 
 
 def _park(start: Start, usage: CallUsage, cause: str, code: str, calls: ToldCalls) -> Outcome:
-    with _tolerating_a_lost_database():
+    with _tolerating_a_lost_database(start):
         entry = told(start, calls, "parked", cause=cause, code=code, fallback=start.row.fallback)
         holding.park(start.hold, cause=cause, error_code=code, bill=_bill(start, usage), told=entry)
         if start.hold.stage is Stage.JOB:
@@ -338,11 +342,13 @@ def _hand_over(start: Start) -> Outcome:
 
 
 @contextmanager
-def _tolerating_a_lost_database() -> Iterator[None]:
-    # The lease ends by itself and the sweeper goes on from there; the death is counted, which is all that is lost.
+def _tolerating_a_lost_database(start: Start | None = None) -> Iterator[None]:
+    # The lease ends with the next beat and the sweeper goes on from there; a death is counted, and that is all.
     try:
         yield
     except DBAPIError as error:
+        if start is not None:
+            lose(start.hold.token)
         log.warning("could_not_give_back", error=type(error.orig).__name__)
 
 

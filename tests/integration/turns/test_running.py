@@ -12,11 +12,13 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DataError, OperationalError
 
+from producer.connections import poll
 from producer.queues import Stage
 from tests.acceptance.stack import lives_in
 from tests.integration.turns.conftest import run_of
 from tests.scripted_model import EMBEDDING, Fault, ScriptedModel
 from worker import settings
+from worker.local.postgres import EmbeddedPostgres
 from worker.turns.dispatch import dispatch
 from worker.turns.running import Applied, Moved, Parked, Stale, Waiting, classify, run_stage
 
@@ -229,6 +231,36 @@ def test_no_connection_is_held_while_a_model_thinks(write, model: ScriptedModel,
     hold.release()
     thread.join(30)
     assert checked_out == 0
+
+
+def test_a_start_that_could_not_be_given_back_ends_with_the_next_beat(
+    accepted, model: ScriptedModel, rows, database: Engine, postgres: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+):
+    """The database is away while a model answers, and its worker lives on: nobody waits for the lease to run out."""
+    monkeypatch.setenv("MANDUA_HEARTBEAT_SEC", "0.02")
+    settings.settings.cache_clear()
+    model.on("informed_extraction", lives_in)
+    accepted("I live in Natal")
+    given = dispatch("a")
+    outcome: list[Any] = []
+    name = database.url.database
+    with psycopg.connect(postgres.url, autocommit=True) as server:
+        with model.hold("informed_extraction") as hold:
+            thread = threading.Thread(
+                target=lambda: outcome.append(run_stage(Stage.EXTRACT, given.run_id, given.fence))
+            )
+            thread.start()
+            hold.wait_arrived()
+            server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+            server.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s", (name,))
+        thread.join(30)
+        assert isinstance(outcome[0], Waiting)
+        server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    ended = "SELECT count(*) AS n FROM agent_turns WHERE stage_token IS NOT NULL AND lease_until <= mandua_now()"
+    assert poll(lambda: rows(ended)[0]["n"] or None, 10) == 1
+    taken = dispatch("a")
+    assert taken.run_id == given.run_id
+    assert [type(run_stage(stage, taken.run_id, taken.fence)) for stage in taken.stages][-1] is Applied
 
 
 def test_a_lost_hold_writes_nothing(accepted, model: ScriptedModel, rows, database: Engine):
