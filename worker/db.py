@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
+import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection as PsycopgConnection
 from sqlalchemy import Engine, create_engine, event
@@ -63,12 +64,14 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
 def _prepare_connection(dbapi_connection: PsycopgConnection[Any], _record: object) -> None:
     # The extension may be missing on a database that was never migrated; migrate and doctor still have to connect.
     autocommit = dbapi_connection.autocommit
-    dbapi_connection.autocommit = True
     try:
+        dbapi_connection.autocommit = True
         if dbapi_connection.execute("SELECT 1 FROM pg_type WHERE typname = 'vector'").fetchone():
             register_vector(dbapi_connection)
-    finally:
         dbapi_connection.autocommit = autocommit
+    except psycopg.Error:
+        dbapi_connection.close()  # the pool has not got it yet, so nobody else would
+        raise
 
 
 @contextmanager
