@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from typing import Any
 
 # One BLAS thread a task: sixteen tasks with a pool of BLAS threads each fight for the same cores.
@@ -164,6 +165,20 @@ def _be_seen(**_: Any) -> None:
     from worker.turns.life import worker_name
 
     worker_name()
+
+
+@signals.worker_ready.connect
+def _warm_up_threads(sender: Any = None, **_: Any) -> None:
+    if type(getattr(sender, "pool", None)).__module__ == "celery.concurrency.thread":
+        _warm_up()
+
+
+@signals.worker_process_init.connect  # a child of prefork
+def _warm_up(**_: Any) -> None:
+    """A hosted model's library takes three seconds to import: from now on, beside the first messages' recording."""
+    from worker.models_in_use import warm_up
+
+    threading.Thread(target=warm_up, name="warm-up", daemon=True).start()
 
 
 @signals.worker_shutdown.connect

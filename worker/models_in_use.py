@@ -21,3 +21,12 @@ def language_model() -> LLMProvider:
 def embedding_model() -> EmbeddingProvider:
     """The embeddings that MANDUA_EMBEDDING_MODEL names; the local ones by default."""
     return embedding_from_environment(os.environ)
+
+
+def warm_up() -> None:
+    """Import what a hosted model needs, so that the first message does not wait for it. Nothing is called; what is
+    configured wrongly is told by the first stage that needs it."""
+    if os.environ.get("MANDUA_LLM_MODEL", "").strip():
+        from worker.llm.litellm_client import litellm_module
+
+        litellm_module()

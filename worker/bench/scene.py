@@ -78,11 +78,13 @@ class Model:
 class Celery:
     """One ``celery`` process whose output is watched for a line."""
 
-    def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], *, app: str = "worker.app"
+    ) -> None:
         program = str(Path(sys.executable).parent / "celery")
         self._tail: list[str] = []
         self.process = subprocess.Popen(
-            [program, "-A", "worker.app", *arguments], cwd=ROOT, env={**os.environ, **environment},
+            [program, "-A", app, *arguments], cwd=ROOT, env={**os.environ, **environment},
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         )  # fmt: skip
         self._ready = threading.Event()
@@ -144,10 +146,12 @@ class Scene:
         }  # fmt: skip
 
     @contextlib.contextmanager
-    def workers(self, environment: Mapping[str, str], *shapes: tuple[int, str]) -> Iterator[list[Celery]]:
+    def workers(
+        self, environment: Mapping[str, str], *shapes: tuple[int, str], app: str = "worker.app"
+    ) -> Iterator[list[Celery]]:
         """Workers of (slots, queues) and a beat, ready; ended afterwards."""
         started = [
-            Celery([*WORKER, "--concurrency", str(slots), "-n", f"w{number}@%h", "-Q", queues], environment)
+            Celery([*WORKER, "--concurrency", str(slots), "-n", f"w{number}@%h", "-Q", queues], environment, app=app)
             for number, (slots, queues) in enumerate(shapes)
         ]
         beat = Celery(["beat", "--schedule", str(self.folder / f"beat{self._numbers}")], environment)

@@ -7,16 +7,18 @@ import time
 from producer import WriteRequest
 from worker.bench.figures import Figure
 from worker.bench.scene import ALL_QUEUES, Scene, model
+from worker.bench.skeleton import bare_celery
 from worker.bench.workload import SPEAKER, spoken
 
 PEOPLE = 200
+SLOTS = 16
 
 
-def backlog(scene: Scene, agents: int, each: int, *, bulk: bool) -> int:
+def backlog(scene: Scene, agents: int, each: int, *, bulk: bool, name: str = "a") -> int:
     """Accept ``each`` messages of ``agents`` agents, taking turns; returns how many."""
     with scene.client() as client:
         requests = [
-            WriteRequest(agent_id=f"a{agent}", message=spoken(number, PEOPLE).text, speaker_name=SPEAKER)
+            WriteRequest(agent_id=f"{name}{agent}", message=spoken(number, PEOPLE).text, speaker_name=SPEAKER)
             for number in range(each)
             for agent in range(agents)
         ]
@@ -26,21 +28,32 @@ def backlog(scene: Scene, agents: int, each: int, *, bulk: bool) -> int:
 
 
 def many_agents(scene: Scene, *, agents: int = 20, each: int = 30, latency: float = 0.5) -> list[Figure]:
-    """Messages a second of a backlog of ``agents`` agents, two worker processes of 16 slots, ``latency`` a call."""
+    """Messages a second of a backlog of ``agents`` agents, two worker processes of 16 slots, ``latency`` a call; beside
+    bare Celery on the same processes, with tasks that do nothing and with two that wait as a call does."""
     scene.fresh()
     with model(people=PEOPLE, latency=latency) as answering:
-        scene.say(f"throughput: {agents} agents, {each} messages each, {latency} s a call")
-        with scene.workers(scene.environment(answering), (16, ALL_QUEUES), (16, ALL_QUEUES)):
+        with scene.workers(scene.environment(answering), (SLOTS, ALL_QUEUES), (SLOTS, ALL_QUEUES)):
+            warm = backlog(scene, 4 * SLOTS, 1, bulk=False, name="warm")
+            scene.until_finished(warm)
             answering.reset()
+            scene.say(f"throughput: {agents} agents, {each} messages each, {latency} s a call")
             began = time.monotonic()
             many = backlog(scene, agents, each, bulk=False)
-            scene.until_finished(many)
-            seconds = time.monotonic() - began
+            scene.until_finished(warm + many)
+            rate = many / (time.monotonic() - began)
         calls = answering.calls()
+    empty = bare_celery(scene, messages=many, slots=SLOTS)
+    waiting = bare_celery(scene, messages=many, slots=SLOTS, latency=latency)
+    most = agents / latency
     return [
-        Figure(f"{agents} agents, backlog", many / seconds, "messages/s", note=f"{latency} s a call, {many} messages"),
+        Figure(f"{agents} agents, backlog", rate, "messages/s", note=f"{latency} s a call, {many} messages"),
+        Figure("bare Celery, five empty tasks", empty, "messages/s", note="nine transactions a message"),
+        Figure(f"{agents} agents / bare Celery, empty", rate / empty, "×", at_least=0.6,
+               note=f"by order alone, {agents} agents with a call a turn make at most {most:.0f}/s"),
+        Figure(f"bare Celery, two tasks wait {latency} s", waiting, "messages/s", note="in no order"),
+        Figure(f"{agents} agents / bare Celery that waits", rate / waiting, "×", at_least=0.6),
         *calls_a_message(calls, many),
-    ]
+    ]  # fmt: skip
 
 
 def calls_a_message(calls: dict[str, int], many: int) -> list[Figure]:
