@@ -84,6 +84,16 @@ def read_session(bind: Engine | None = None) -> Iterator[Session]:
             session.rollback()
 
 
+def within(session: Session) -> ReadSession:
+    """Reading in a transaction that is open already, and sees what it has written; nothing is taken back."""
+
+    @contextmanager
+    def same() -> Iterator[Session]:
+        yield session
+
+    return same
+
+
 @contextmanager
 def autocommit(bind: Engine | None = None) -> Iterator[Connection]:
     """A connection on which every statement is a transaction of its own: one round trip each."""

@@ -8,7 +8,7 @@ and changes state in one go, so a worker that was thought dead and comes back wr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid4
@@ -170,11 +170,6 @@ ON CONFLICT (day, agent_id) DO UPDATE SET input_tokens = s.input_tokens + exclud
    output_tokens = s.output_tokens + excluded.output_tokens, cost_usd = s.cost_usd + excluded.cost_usd
 """
 
-# What a stage kept for its retries goes with it; answers to what reconciliation will ask stay until then.
-_FORESEEN_REPLIES = """
-coalesce((SELECT jsonb_object_agg(k.key, k.value) FROM jsonb_each(p.replies) k
-           WHERE :next = 'reconcile' AND k.key LIKE 'reconciliation:%'), '{{}}')"""
-
 # Invariant: a plan is stored and the stage moves on together, once.
 _ADVANCE = f"""
 WITH mine AS ({{mine}}), moved AS (
@@ -186,7 +181,7 @@ INSERT INTO run_plans AS p (run_id, {{column}}, vector_texts, vectors, memory_ve
 SELECT :run, CAST(:plan AS jsonb), CAST(:vector_texts AS jsonb), :vectors, :memory_version, CAST(:told AS jsonb)
   FROM moved
 ON CONFLICT (run_id) DO UPDATE SET {{column}} = excluded.{{column}}, vector_texts = excluded.vector_texts,
-   vectors = excluded.vectors, replies = {_FORESEEN_REPLIES}, sent = '{{{{}}}}', told = p.told || excluded.told,
+   vectors = excluded.vectors, replies = '{{{{}}}}', sent = '{{{{}}}}', told = p.told || excluded.told,
    memory_version = coalesce(p.memory_version, excluded.memory_version)
 RETURNING 1
 """  # noqa: S608
@@ -414,6 +409,13 @@ def lock_for_apply(connection: Connection, hold: Hold) -> None:
 def as_holder(statement: str, hold: Hold, **more: Any) -> None:
     """Execute ``statement``, whose ``{mine}`` is the check of the hold; no row of it means LostHold."""
     _checked(statement.format(mine=_MINE_AHEAD if hold.ahead else _MINE), hold, **more)
+
+
+def rows_as_holder(statement: str, hold: Hold, **more: Any) -> Sequence[Row[Any]]:
+    """The rows of ``statement``, whose ``{mine}`` is the check of the hold; none where it is lost."""
+    checked = statement.format(mine=_MINE_AHEAD if hold.ahead else _MINE)
+    with autocommit() as connection:
+        return connection.execute(text(checked), hold.parameters(**more)).all()
 
 
 def _checked(statement: str, hold: Hold, **more: Any) -> Row[Any]:

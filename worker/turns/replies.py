@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import threading
+import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from producer.queues import Stage
 from worker.llm.provider import Completion, Usage
+from worker.models_in_use import language_model
 from worker.settings import settings
 from worker.turns import hold as holding
 from worker.turns import limits
 from worker.turns.hold import Hold
-from worker.write.calls import CallUsage, KeptReply
+from worker.write.calls import CallUsage, KeptReply, model_of
 from worker.write.told import ToldCalls
 
 # The part of a shared call's reply that is a message's own (worker.turns.batches), or the word that it has none.
 BATCHED = "informed_extraction:batched"
 
-# The word that a run was looked at by a bulk turn (worker.turns.bulk_turns), whatever came of it.
-FORESEEN = "bulk_turn:foreseen"
+_answered_at: dict[str, float] = {}
 
 
 class TurnLedger:
@@ -83,3 +85,19 @@ class TurnLedger:
         if usage.calls > 1 or self._hold.stage in (Stage.EXTRACT, Stage.JOB):
             kept = {"text": completion.text, "usage": asdict(completion.usage), "lost": lost}
             holding.keep_reply(self._hold, key, json.dumps(kept, ensure_ascii=False))
+
+
+def note_calls(usage: CallUsage, ledger: TurnLedger, asked: Mapping[str, int]) -> None:
+    """Note which models answered since ``asked`` (calls by task) was taken, and what was paid for nothing."""
+    for model in {model_of(language_model(), task) for task, n in usage.by_task.items() if n > asked.get(task, 0)}:
+        _note_answer(model, news=model in ledger.cooled)
+    usage.waste(sum(ledger.lost.values()))  # nothing asks for these again
+    ledger.lost.clear()
+
+
+def _note_answer(model: str, *, news: bool) -> None:
+    """Note that the model answered: at once where that is news, else at most once a second a process."""
+    now = time.monotonic()
+    if news or now - _answered_at.get(model, -10.0) >= 1.0:
+        _answered_at[model] = now
+        limits.note_answer(model)

@@ -22,7 +22,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.orm import Session
 
-from producer.queues import RUN_STAGES, Stage
+from producer.queues import RUN_STAGES, Lane, Stage
 from worker import logs
 from worker.db import autocommit, engine, read_session
 from worker.llm.provider import Cause, ModelError
@@ -30,15 +30,15 @@ from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
 from worker.turns import batches, bulk_turns, job_steps, limits
 from worker.turns import hold as holding
-from worker.turns.hold import Bill, LostHold, Start
+from worker.turns.applying import bill, finish
+from worker.turns.hold import LostHold, Start
 from worker.turns.life import at_work, lose
-from worker.turns.replies import TurnLedger
+from worker.turns.replies import TurnLedger, note_calls
 from worker.turns.telling import told
-from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache, model_of
+from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache
 from worker.write.message import Message
 from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolution
 from worker.write.policy import DATABASE, OWN_ERROR, WORKER_DIED, Action, decide
-from worker.write.result import build_result, trace_of
 from worker.write.stages import Plans, plan_stage
 from worker.write.told import ToldCalls
 from worker.write.upsert import upsert
@@ -57,7 +57,6 @@ MODEL_WELL = "SELECT EXISTS (SELECT 1 FROM model_health WHERE model = :model AND
 REPLANNED = "replanned"  # not a failure: a deploy left plans of another version
 
 log = structlog.get_logger()
-_answered_at: dict[str, float] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +162,8 @@ def _work(start: Start, usage: CallUsage, ledger: TurnLedger) -> Outcome:
     fallback: str | None = start.row.fallback
     while True:
         try:
+            if fallback is None and (status := _bulk_turn(start, usage, ledger)) is not None:
+                return Applied(start.hold.agent_id, status)
             if start.hold.stage is Stage.UPSERT:
                 return _apply(start, message_of(start.row), _plans_of(start.row), usage, {}, ledger)
             if start.hold.stage is Stage.JOB:
@@ -189,21 +190,18 @@ def _work(start: Start, usage: CallUsage, ledger: TurnLedger) -> Outcome:
             return _give_back(start, usage, ledger, cause, code, retry_after, verdict.counted, fallback)
 
 
+def _bulk_turn(start: Start, usage: CallUsage, ledger: TurnLedger) -> str | None:
+    """The run's status, where it and those behind it were applied in one turn."""
+    if start.row.lane != Lane.BULK or start.hold.stage not in (Stage.RESOLVE, Stage.UPSERT):
+        return None
+    return bulk_turns.take(start, message_of(start.row), message_of, usage, ledger)
+
+
 def _leave_alone(error: Exception) -> None:
     """Tell everybody what a model told us: to wait, or that it cannot be used."""
     if isinstance(error, ModelError) and not isinstance(error, EmbeddingError):
         with _tolerating_a_lost_database():
             limits.trip(error)
-
-
-def _bill(start: Start, usage: CallUsage) -> Bill:
-    before = CallUsage.model_validate(start.row.usage)
-    return Bill(
-        usage.model_dump_json(),
-        usage.input_tokens + usage.wasted_input_tokens - before.input_tokens - before.wasted_input_tokens,
-        usage.output_tokens + usage.wasted_output_tokens - before.output_tokens - before.wasted_output_tokens,
-        (usage.cost_usd or 0.0) - (before.cost_usd or 0.0),
-    )
 
 
 def classify(error: Exception) -> tuple[str, str, float | None]:
@@ -237,11 +235,9 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
     begun = time.perf_counter()
     asked = dict(usage.by_task)
     others = stage is Stage.EXTRACT and fallback is None and batches.share(start, message, message_of, usage, ledger)
-    if stage is Stage.RESOLVE and fallback is None:
-        bulk_turns.foresee(start, message, message_of, calls, usage, ledger)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
-    _note_calls(usage, ledger, asked)
+    note_calls(usage, ledger, asked)
     plan = {Stage.EXTRACT: plans.extraction, Stage.RESOLVE: plans.resolution, Stage.RECONCILE: plans.reconciliation}
     made = plan[stage]
     if made is None:
@@ -252,7 +248,7 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
     following = Stage.UPSERT if nothing else RUN_STAGES[RUN_STAGES.index(stage) + 1]
     holding.advance(
         start.hold, following, made.model_dump_json(), calls.vectors.dump(),
-        bill=_bill(start, usage), timings=timings, memory_version=int(row.version),
+        bill=bill(start, usage), timings=timings, memory_version=int(row.version),
         told=told(start, ledger.told, "planned", fallback=fallback),
     )  # fmt: skip
     return Moved(start.hold.agent_id, others)
@@ -264,10 +260,10 @@ def _job_step(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str 
     calls = _calls(start, usage, ledger, config.extraction_timeout_sec)
     begun, asked = time.perf_counter(), dict(usage.by_task)
     step = job_steps.plan(start, read_session, calls, config, fallback=fallback)
-    _note_calls(usage, ledger, asked)
+    note_calls(usage, ledger, asked)
     before = float(start.row.timings.get(Stage.JOB.value, 0.0))
     timings = {Stage.JOB.value: round(before + (time.perf_counter() - begun) * 1000, 3)}
-    job_steps.apply(start, step, usage, _bill(start, usage), timings)
+    job_steps.apply(start, step, usage, bill(start, usage), timings)
     return Applied(start.hold.agent_id, "ok")
 
 
@@ -279,14 +275,6 @@ def _calls(start: Start, usage: CallUsage, ledger: TurnLedger, timeout: float) -
     )  # fmt: skip
 
 
-def _note_calls(usage: CallUsage, ledger: TurnLedger, asked: dict[str, int]) -> None:
-    """Note which models answered since ``asked`` (calls by task) was taken, and what was paid for nothing."""
-    for model in {model_of(language_model(), task) for task, n in usage.by_task.items() if n > asked.get(task, 0)}:
-        _note_answer(model, news=model in ledger.cooled)
-    usage.waste(sum(ledger.lost.values()))  # nothing asks for these again
-    ledger.lost.clear()
-
-
 def _apply(
     start: Start, message: Message, plans: Plans, usage: CallUsage, timings: dict[str, float], ledger: TurnLedger
 ) -> Outcome:
@@ -295,20 +283,11 @@ def _apply(
     vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
     begun = time.perf_counter()
     with Session(engine()) as session, session.begin():
-        connection = session.connection()
-        holding.lock_for_apply(connection, start.hold)
+        holding.lock_for_apply(session.connection(), start.hold)
         applied = upsert(session, message, extraction, resolution, reconciliation, vectors)
         timings = {**timings, Stage.UPSERT.value: round((time.perf_counter() - begun) * 1000, 3)}
-        taken = {**start.row.timings, **timings}
-        result = build_result(message, extraction, resolution, reconciliation, applied, usage, taken)
-        trace = result.pipeline or trace_of(extraction, resolution, reconciliation, applied, taken)
-        usage.note_reading(result.repairs, [item.reason for item in result.rejected])
-        holding.finish(
-            connection, start.hold, status=result.status, result=result.model_dump_json(),
-            bill=_bill(start, usage), timings=timings,
-            told=told(start, ledger.told, "applied", steps=[step.model_dump(mode="json") for step in trace.steps]),
-        )  # fmt: skip
-    return Applied(start.hold.agent_id, result.status)
+        status = finish(session, start, message, plans, applied, usage, timings, ledger.told)
+    return Applied(start.hold.agent_id, status)
 
 
 def _give_back(
@@ -321,7 +300,7 @@ def _give_back(
     with _tolerating_a_lost_database(start):
         holding.give_back(
             start.hold, delay=delay, counted=counted, cause=cause, error_code=code, fallback=fallback,
-            bill=_bill(start, usage), lost=ledger.lost,
+            bill=bill(start, usage), lost=ledger.lost,
             told=told(start, ledger.told, "waits", cause=cause, code=code, delay=round(delay, 3), fallback=fallback),
         )  # fmt: skip
     return Waiting(start.hold.agent_id, cause, code, delay)
@@ -330,7 +309,7 @@ def _give_back(
 def _park(start: Start, usage: CallUsage, cause: str, code: str, calls: ToldCalls) -> Outcome:
     with _tolerating_a_lost_database(start):
         entry = told(start, calls, "parked", cause=cause, code=code, fallback=start.row.fallback)
-        holding.park(start.hold, cause=cause, error_code=code, bill=_bill(start, usage), told=entry)
+        holding.park(start.hold, cause=cause, error_code=code, bill=bill(start, usage), told=entry)
         if start.hold.stage is Stage.JOB:
             job_steps.note_failure(start, usage, cause)
     return Parked(start.hold.agent_id, cause, code)
@@ -388,14 +367,6 @@ def _plans_of(row: Any) -> Plans:
     return Plans(
         load(Extraction, row.extraction), load(Resolution, row.resolution), load(Reconciliation, row.reconciliation)
     )
-
-
-def _note_answer(model: str, *, news: bool) -> None:
-    """Note that the model answered: at once where that is news, else at most once a second a process."""
-    now = time.monotonic()
-    if news or now - _answered_at.get(model, -10.0) >= 1.0:
-        _answered_at[model] = now
-        limits.note_answer(model)
 
 
 def _model_well(start: Start, error: Exception) -> bool:

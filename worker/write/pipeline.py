@@ -7,8 +7,6 @@ that nothing can wait. It holds the caller's transaction over the model calls; t
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -19,7 +17,7 @@ from sqlalchemy.orm import Session
 from producer.contract import MemoryConfig, PipelineTrace, WriteRequest, WriteResult
 from producer.queues import Stage
 from producer.secrets import mask, redacts_events
-from worker.db import ReadSession
+from worker.db import ReadSession, within
 from worker.embedding.provider import EmbeddingProvider
 from worker.llm.provider import LLMProvider, ModelError
 from worker.write.calls import Calls, EmbeddingError
@@ -99,7 +97,7 @@ def run_write_pipeline(
 
 
 def _run(session: Session, message: Message, calls: Calls, *, dry_run: bool) -> WriteResult:
-    read = _reading(session)
+    read = within(session)
     plans, timings, stage = Plans(), dict[str, float](), Stage.EXTRACT
     begun = time.perf_counter()
     try:
@@ -176,14 +174,3 @@ def _record(session: Session, message: Message) -> None:
             "offset": round(offset.total_seconds() / 60) if offset is not None else None,
         },
     )  # fmt: skip
-
-
-def _reading(session: Session) -> ReadSession:
-    @contextmanager
-    def same() -> Iterator[Session]:
-        yield session
-
-    def opened() -> AbstractContextManager[Session]:
-        return same()
-
-    return opened
