@@ -31,6 +31,7 @@ from worker.turns import hold as holding
 from worker.turns import limits
 from worker.turns.applying import bill, finish
 from worker.turns.batches import Together, shares
+from worker.turns.causes import classify
 from worker.turns.hold import Hold, LostHold, Start
 from worker.turns.replies import TurnLedger, note_calls
 from worker.write.applied import Applied
@@ -39,6 +40,7 @@ from worker.write.extraction.batch import ONE_BY_ONE
 from worker.write.message import Message
 from worker.write.names import display_name
 from worker.write.plans import PLAN_VERSION, Extraction
+from worker.write.policy import DATABASE
 from worker.write.questions import (
     DECISIONS,
     MAX_ITEMS,
@@ -51,7 +53,7 @@ from worker.write.questions import (
 )
 from worker.write.stages import Plans, plan_stage
 from worker.write.told import ToldCalls
-from worker.write.upsert import its_own_fault, upsert
+from worker.write.upsert import upsert
 
 MAX_REHEARSALS = 5  # one for the texts to embed, one for the names, one for the facts, and to spare
 
@@ -301,9 +303,10 @@ class _Turn:
                 if wanted is None:
                     break
             except Exception as error:
-                if isinstance(error, LostHold) or (isinstance(error, DBAPIError) and not its_own_fault(error)):
+                cause, code, _ = classify(error)
+                if cause == DATABASE:  # nobody's fault, and the transaction may be gone
                     raise
-                log.warning("bulk_turn_cut", error=type(error).__name__, run_cut=str(member.start.hold.run_id))
+                log.warning("bulk_turn_cut", cause=cause, code=code, cut=str(member.start.hold.run_id))
                 del self._members[place:]
                 break
         return done

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import time
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from uuid import UUID
 import structlog
 from pydantic import ValidationError
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from producer.queues import RUN_STAGES, Lane, Stage
@@ -31,6 +30,7 @@ from worker.settings import settings
 from worker.turns import batches, bulk_turns, job_steps, limits
 from worker.turns import hold as holding
 from worker.turns.applying import bill, finish
+from worker.turns.causes import classify
 from worker.turns.hold import LostHold, Start
 from worker.turns.life import at_work, lose
 from worker.turns.replies import TurnLedger, note_calls
@@ -38,7 +38,7 @@ from worker.turns.telling import told
 from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache
 from worker.write.message import Message
 from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolution
-from worker.write.policy import DATABASE, OWN_ERROR, WORKER_DIED, Action, decide
+from worker.write.policy import WORKER_DIED, Action, decide
 from worker.write.stages import Plans, plan_stage
 from worker.write.told import ToldCalls
 from worker.write.upsert import upsert
@@ -202,30 +202,6 @@ def _leave_alone(error: Exception) -> None:
     if isinstance(error, ModelError) and not isinstance(error, EmbeddingError):
         with _tolerating_a_lost_database():
             limits.trip(error)
-
-
-def classify(error: Exception) -> tuple[str, str, float | None]:
-    """Cause, coded detail and Retry-After in seconds of an error. The detail never quotes a text."""
-    if isinstance(error, EmbeddingError):
-        return error.cause.value, f"embedding {error}", error.retry_after
-    if isinstance(error, ModelError):
-        return error.cause.value, str(error), error.retry_after
-    if isinstance(error, DBAPIError):
-        state = getattr(error.orig, "sqlstate", None)
-        broken = state is None and isinstance(error, (OperationalError, InterfaceError))  # no word from the server
-        gone = error.connection_invalidated or broken or (state or "")[:2] in ("08", "40", "53", "55", "57")
-        return (DATABASE if gone else OWN_ERROR), f"{type(error.orig).__name__} {state or ''}".strip(), None
-    return OWN_ERROR, f"{type(error).__name__} at {_where(error)}", None
-
-
-def _where(error: Exception) -> str:
-    """File, line and function of our own innermost frame: enough to find a bug, and no value of anybody's."""
-    place = "unknown"
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith("worker."):
-            place = f"{module}:{line} {frame.f_code.co_name}"
-    return place
 
 
 def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | None) -> Outcome:

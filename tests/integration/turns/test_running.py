@@ -19,8 +19,9 @@ from tests.integration.turns.conftest import run_of
 from tests.scripted_model import EMBEDDING, Fault, ScriptedModel
 from worker import settings
 from worker.local.postgres import EmbeddedPostgres
+from worker.turns.causes import classify
 from worker.turns.dispatch import dispatch
-from worker.turns.running import Applied, Moved, Parked, Stale, Waiting, classify, run_stage
+from worker.turns.running import Applied, Moved, Parked, Stale, Waiting, run_stage
 
 GIBBERISH = "Claro! Anotado."
 

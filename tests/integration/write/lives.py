@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 
 from producer.accepting import accept, envelope
 from producer.contract import MemoryConfig, WriteRequest
-from producer.queues import Lane
+from producer.queues import Lane, Stage
 from worker.embedding.provider import EmbeddingProvider
 from worker.llm.provider import LLMProvider
 from worker.turns.dispatch import dispatch
@@ -93,14 +93,18 @@ def told_in_process(
     return remembered(engine, agent)
 
 
-def told_to_workers(engine: Engine, life: Sequence[str], order: Sequence[int], lanes: Sequence[Lane]) -> Memory:
-    """Accept ``life`` in ``order``, each message in its lane, then run every stage as a worker does."""
+def told_to_workers(
+    engine: Engine, life: Sequence[str], order: Sequence[int], lanes: Sequence[Lane], *, turn: int = 1
+) -> Memory:
+    """Accept ``life`` in ``order``, each message in its lane, then run every stage as a worker does. ``turn``: so many
+    messages of the bulk lane a turn."""
     agent = f"agent-{uuid.uuid4().hex[:8]}"
     with engine.connect() as connection:
         for number in order:
             request = WriteRequest(
-                agent_id=agent, message=life[number], speaker_name="Rafael", occurred_at=when(number)
-            )
+                agent_id=agent, message=life[number], speaker_name="Rafael", occurred_at=when(number),
+                config_overrides={"bulk_turn": turn},
+            )  # fmt: skip
             accept(connection.connection.driver_connection, [envelope(request, lanes[number])])
         connection.connection.commit()
     drain(agent)
@@ -111,6 +115,8 @@ def drain(agent: str) -> int:
     """Run the agent's messages one after another until nothing is left; returns how many there were."""
     done = 0
     while (given := dispatch(agent)).run_id is not None:
+        for run_id, _ in given.ahead:
+            run_stage(Stage.EXTRACT, run_id, None)
         for stage in given.stages:
             outcome = run_stage(stage, given.run_id, given.fence)
             assert isinstance(outcome, (Moved, Applied)), outcome

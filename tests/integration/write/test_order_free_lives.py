@@ -136,3 +136,14 @@ def test_a_life_split_over_the_lanes_is_remembered_alike(database: Engine, worki
     straight = told_to_workers(database, life, range(len(life)), [Lane.LIVE] * len(life))
     other = told_to_workers(database, life, order, lanes)
     assert straight == other, "\n".join(straight.differences(other))
+
+
+@settings(max_examples=8, **SLOWLY)
+@given(data=st.data())
+def test_a_backlog_read_in_bulk_turns_is_remembered_alike(database: Engine, working: None, data: st.DataObject) -> None:
+    life = data.draw(lives(), "life")
+    order = data.draw(st.sampled_from([list(range(len(life))), list(reversed(range(len(life))))]), "order")
+    lanes = [Lane.BULK] * len(life)
+    alone = told_to_workers(database, life, order, lanes, turn=1)
+    together = told_to_workers(database, life, order, lanes, turn=8)
+    assert alone == together, "\n".join(alone.differences(together))
