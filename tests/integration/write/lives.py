@@ -94,28 +94,29 @@ def told_in_process(
 
 
 def told_to_workers(
-    engine: Engine, life: Sequence[str], order: Sequence[int], lanes: Sequence[Lane], *, turn: int = 1
+    engine: Engine, life: Sequence[str], order: Sequence[int], lanes: Sequence[Lane], *, turn: int | None = None
 ) -> Memory:
     """Accept ``life`` in ``order``, each message in its lane, then run every stage as a worker does. ``turn``: so many
-    messages of the bulk lane a turn."""
+    messages of the bulk lane a turn, extracted ahead."""
     agent = f"agent-{uuid.uuid4().hex[:8]}"
     with engine.connect() as connection:
         for number in order:
             request = WriteRequest(
                 agent_id=agent, message=life[number], speaker_name="Rafael", occurred_at=when(number),
-                config_overrides={"bulk_turn": turn},
+                config_overrides={"bulk_turn": turn or 1},
             )  # fmt: skip
             accept(connection.connection.driver_connection, [envelope(request, lanes[number])])
         connection.connection.commit()
-    drain(agent)
+    drain(agent, ahead=turn is not None)
     return remembered(engine, agent)
 
 
-def drain(agent: str) -> int:
-    """Run the agent's messages one after another until nothing is left; returns how many there were."""
+def drain(agent: str, *, ahead: bool = False) -> int:
+    """Run the agent's turns one after another until nothing is left; returns how many there were. ``ahead``: what is
+    sent ahead is extracted before each."""
     done = 0
     while (given := dispatch(agent)).run_id is not None:
-        for run_id, _ in given.ahead:
+        for run_id, _ in given.ahead if ahead else ():
             run_stage(Stage.EXTRACT, run_id, None)
         for stage in given.stages:
             outcome = run_stage(stage, given.run_id, given.fence)
