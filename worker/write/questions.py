@@ -86,7 +86,8 @@ class _Answer:
 
 @dataclass(slots=True)
 class Answers:
-    """The answers so far, and what each message's part in the calls has cost."""
+    """The answers so far, and what each message's part in the calls has cost. Two options that look alike in all by
+    which they are known again leave a question without an answer."""
 
     _known: dict[tuple[int, str, Identity], _Answer] = field(default_factory=dict)
     shares: dict[tuple[int, str], Usage] = field(default_factory=dict)
@@ -106,7 +107,7 @@ class Answers:
         for item in payload[shape.items]:
             known = self._known.get((place, task, _identity(item, shape.item_is)))
             options = {_identity(option, shape.option_is): option["number"] for option in item[shape.options]}
-            if known is None or not known.shown.issuperset(options):
+            if known is None or not known.shown.issuperset(options) or len(options) < len(item[shape.options]):
                 return None
             if known.chosen is not None and known.chosen not in options:
                 return None
@@ -193,7 +194,7 @@ def ask_together(task: str, questions: Sequence[Question], calls: Calls, answers
 
 
 def _identity(item: Payload, fields: Sequence[str]) -> Identity:
-    return tuple(item[name] for name in fields)
+    return tuple(item.get(name) for name in fields)
 
 
 def _undecided(task: str, payload: Payload) -> str:
