@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from worker.bench.scene import Scene
 
 QUICK = ("cost",)
-ALL = ("cost", "start", "live", "agents", "one", "scale", "crowd", "embedding", "memory", "accept", "recall", "peer")
+ALL = (
+    "cost", "start", "live", "agents", "one", "bulk", "scale", "crowd", "embedding", "memory", "accept", "recall",
+    "peer",
+)  # fmt: skip
 
 COLUMNS = {key: key for key in ("figure", "value", "unit", "reach", "holds", "note")}
 COMPARED = {**COLUMNS, "earlier": "earlier", "change": "change"}
@@ -37,7 +40,9 @@ def bench(
     ] = None,
     messages: Annotated[
         int | None,
-        typer.Option("--messages", min=1_000, help="Of the part memory; 3,000 if not said.", show_default=False),
+        typer.Option(
+            "--messages", min=100, help="Of the parts bulk (160 if not said) and memory (3,000).", show_default=False
+        ),
     ] = None,
     compare: Annotated[
         Path | None, typer.Option("--compare", help="An earlier run's --json, to compare with.", show_default=False)
@@ -80,8 +85,9 @@ def _chosen(quick: bool, only: list[str] | None) -> tuple[str, ...]:
 def _measure(
     name: str, scene: Scene, before: list[Figure], *, quick: bool, messages: int | None
 ) -> list[Figure]:
-    from worker.bench import accepting, cost, crowd, embedding, live, memory, peer, recall, startup, throughput
+    from worker.bench import accepting, bulk, cost, crowd, embedding, live, memory, peer, recall, startup, throughput
 
+    so_many = {} if messages is None else {"messages": messages}
     match name:
         case "cost":
             sizes = (0, 5_000) if quick else (0, 5_000, 20_000)
@@ -94,6 +100,8 @@ def _measure(
             return throughput.many_agents(scene)
         case "one":
             return throughput.one_agent(scene)
+        case "bulk":
+            return bulk.bulk(scene, **so_many)
         case "scale":
             return throughput.scale_out(scene)
         case "crowd":
@@ -101,7 +109,7 @@ def _measure(
         case "embedding":
             return embedding.default_embeddings(scene)
         case "memory":
-            return memory.worker_memory(scene, **({} if messages is None else {"messages": messages}))
+            return memory.worker_memory(scene, **so_many)
         case "accept":
             return accepting.accept_under_load(scene)
         case "recall":
