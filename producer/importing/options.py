@@ -17,7 +17,7 @@ from producer.importing.times import ORDERS, DateOrder
 CONTEXT_MESSAGES = 4
 CONTEXT_CHARS = 500
 
-MAX_BATCH = 16
+MAX_BATCH, MAX_TURN = 16, 8  # messages; as MemoryConfig allows them
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Options:
     are (``load_speakers``). ``timezone``: of times without one. ``date_order``: of dates in numbers. ``since`` and
     ``until``: dates or times, both included. ``context``: how many earlier messages of the same conversation go along
     with each as its recent messages. ``batch``: how many neighbours of a conversation may share an extraction call,
-    1 to 16 (None: as the workers are configured).
+    1 to 16, and, up to 8, consecutive messages a turn; 1 is one by one (None: as the workers are configured).
     """
 
     agent_id: str | None = None

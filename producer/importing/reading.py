@@ -13,7 +13,7 @@ from pathlib import Path
 from producer.contract import RequestError, WriteRequest, clean_text, is_blank
 from producer.importing.detection import detect, format_named
 from producer.importing.export import Export, Format
-from producer.importing.options import CONTEXT_CHARS, Options, Speaker
+from producer.importing.options import CONTEXT_CHARS, MAX_TURN, Options, Speaker
 from producer.importing.rows import Found, Notes, Role, Row, Skipped
 from producer.importing.sources import opened
 from producer.importing.times import Clock, bound
@@ -71,12 +71,14 @@ class _Settling:
     _seen: Counter[bytes] = field(default_factory=Counter)
     _session: str | None = None
     _said: deque[tuple[datetime | None, str]] = field(default_factory=deque)
+    _overrides: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         options, clock = self.export.options, self.export.clock
         self._since = _limit(options.since, clock, end=False)
         self._until = _limit(options.until, clock, end=True)
-        self._overrides = {} if options.batch is None else {"bulk_batch": options.batch}
+        if options.batch is not None:
+            self._overrides = {"bulk_batch": options.batch, "bulk_turn": min(options.batch, MAX_TURN)}
         self._said = deque(maxlen=options.context) if options.context > 0 else deque(maxlen=1)
         self._last: datetime | None = None
 

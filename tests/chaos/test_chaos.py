@@ -37,7 +37,8 @@ def scene(folder: Path, more: Mapping[str, str]) -> Iterator[Scene]:
     """A durable Postgres, a broker, a failing model, both pools and beat under the runner; all gone afterwards."""
     postgres, valkey = EmbeddedPostgres(folder / "postgres", durable=True), EmbeddedValkey(folder / "valkey")
     config = folder / "config.json"
-    config.write_text(json.dumps({"extraction_timeout_sec": 5}))
+    # One by one: the bill is kept by message, and what a lost shared call cost whom nobody can say.
+    config.write_text(json.dumps({"extraction_timeout_sec": 5, "bulk_batch": 1, "bulk_turn": 1}))
     with BillingModel(SEED, latency=0.1, silence=7) as model:
         try:
             postgres.start()

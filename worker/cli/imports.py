@@ -67,7 +67,9 @@ def import_(
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(min=1, max=16, help="Neighbouring messages that share an extraction call.", show_default=False),
+        typer.Option(
+            min=1, max=16, help="Neighbouring messages that share calls and turns; 1: one by one.", show_default=False
+        ),
     ] = None,
     resume: Annotated[
         UUID | None, typer.Option("--resume", help="Take up this import where it stands.", show_default=False)

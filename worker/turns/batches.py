@@ -149,7 +149,7 @@ def _leads(start: Start, message: Message) -> bool:
         and message.config.bulk_batch > 1
         and message.role == "user"
         and row.starts == 1
-        and not (row.failures or row.fallback or row.replies or row.sent)
+        and not (row.failures or row.waits or row.fallback or row.replies or row.sent)
         and may_share(message)
     )
 

@@ -63,7 +63,7 @@ TAKE_ALONG = """
 WITH mine AS ({mine}), near AS (
   SELECT r.id, r.seq, bool_and(
            r.state = 'accepted' AND (r.stage = 'resolve' OR r.stage = 'upsert' AND p.resolution IS NULL)
-           AND r.starts = 0 AND r.failures = 0 AND r.fallback IS NULL AND r.ready_at IS NULL
+           AND r.starts = 0 AND r.failures = 0 AND r.waits = 0 AND r.fallback IS NULL AND r.ready_at IS NULL
            AND coalesce(p.extraction ->> 'plan_version' = :plan_version, false)
            AND jsonb_array_length(p.extraction -> 'facts') <= :most_facts
            AND coalesce(r.request #>> '{{config_overrides,bulk_turn}}', '') <> '1') OVER (ORDER BY r.seq) AS fits
@@ -103,8 +103,11 @@ WITH mine AS ({mine}), freed AS (
 )
 SELECT 1 FROM mine
 """
-# As ``mandua trace`` and the counters have it of any other run that was applied.
-REACHED_UPSERT = "UPDATE runs SET stage = 'upsert' WHERE id = ANY (:runs)"
+# Invariant: as after as many turns of one message each. (The turn's release has counted one.)
+AS_ONE_BY_ONE = """
+WITH reached AS (UPDATE runs SET stage = 'upsert' WHERE id = ANY (:runs))
+UPDATE agent_turns SET version = version + :more WHERE agent_id = :agent
+"""
 
 log = structlog.get_logger()
 
@@ -163,7 +166,9 @@ def take(
 def _leads(start: Start, message: Message) -> bool:
     """Whether a run may take others along: at its first try, and while there is money left."""
     row = start.row
-    if row.lane != Lane.BULK or message.config.bulk_turn < 2 or row.starts != 1 or row.failures or row.fallback:
+    if row.lane != Lane.BULK or message.config.bulk_turn < 2:
+        return False
+    if row.starts != 1 or row.failures or row.waits or row.fallback:
         return False
     if start.hold.stage is Stage.UPSERT:  # with something to apply it has plans of its own already
         spent = limits.spend_wait(settings(), int(row.spent_tokens), float(row.spent_usd))
@@ -284,9 +289,9 @@ class _Turn:
                 session.rollback()
                 return None
             statuses = [self._finish(session, place, one) for place, one in enumerate(done)]
-            session.connection().execute(
-                text(REACHED_UPSERT), {"runs": [one.member.start.hold.run_id for one in done]}
-            )
+            runs = [one.member.start.hold.run_id for one in done]
+            given = {"runs": runs, "more": len(done) - 1, "agent": self._leader.start.hold.agent_id}
+            session.connection().execute(text(AS_ONE_BY_ONE), given)
             self._give_back(session, len(done))
             session.commit()
         log.info("bulk_turn", messages=len(done), left=len(self._all) - len(done))

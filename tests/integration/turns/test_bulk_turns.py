@@ -157,6 +157,7 @@ def test_one_turn_for_all_and_each_its_own_result(
     facts = [[fact["fact_text"] for fact in row["result"]["facts_added"]] for row in results]
     assert facts == [["Rafael lives in Natal"], [], ["Ana likes jazz"]]
     assert [row["trace"][-1]["outcome"] for row in results] == ["applied"] * 3
+    assert rows("SELECT version FROM agent_turns") == [{"version": 3}], "as after three turns"
     assert {entry["turn_of"] for row in results for entry in row["trace"] if entry["outcome"] == "applied"} == {3}
 
 
@@ -221,13 +222,13 @@ def test_a_shared_call_that_fails_or_answers_badly_leaves_each_to_ask_for_itself
     assert rows("SELECT DISTINCT status FROM runs") == [{"status": "ok"}]
 
 
-def test_a_provider_that_is_down_lets_all_wait_and_they_go_together_later(
+def test_a_provider_that_is_down_lets_all_wait_and_who_has_waited_asks_alone(
     told: Callable[..., None], rows: Rows, model: ScriptedModel
 ) -> None:
     model.on(TASK, latest)
     model.queue(TASK, Fault.status(503), Fault.status(429, retry_after=0))
     moves(told, "a", 8)
-    assert [len(call.payload["facts"]) for call in model.calls if call.task == TASK] == [5, 5, 5]
+    assert [len(call.payload["facts"]) for call in model.calls if call.task == TASK] == [5, 1, 1, 4]
     assert {row["status"] for row in rows(ENDS, agent="a", after=0)} == {"ok"}
     waits = rows("SELECT usage -> 'waits' AS waits FROM runs WHERE usage -> 'waits' <> '{}'")
     assert waits == [{"waits": {"provider_error": 1, "rate_limited": 1}}]

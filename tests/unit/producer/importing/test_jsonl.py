@@ -20,10 +20,11 @@ def row(message: str, at: str | None = "2020-01-01T00:00:00Z", **more: Any) -> d
 
 
 def test_a_batch_is_asked_for_with_every_row_unless_it_says_otherwise(tmp_path: Path) -> None:
-    one, two = found(tmp_path, row("a"), row("b", config_overrides={"bulk_batch": 2}), batch=8)
+    one, two = found(tmp_path, row("a"), row("b", config_overrides={"bulk_batch": 2}), batch=16)
     assert isinstance(one, Row)
     assert isinstance(two, Row)
-    assert (one.request.config_overrides, two.request.config_overrides) == ({"bulk_batch": 8}, {"bulk_batch": 2})
+    assert one.request.config_overrides == {"bulk_batch": 16, "bulk_turn": 8}
+    assert two.request.config_overrides == {"bulk_batch": 2, "bulk_turn": 8}
 
 
 def test_rows_take_every_field_and_defaults_fill_only_gaps(tmp_path: Path) -> None:
