@@ -1,16 +1,18 @@
 """Extraction calls that several runs share: in the bulk lane, neighbouring messages of one conversation.
 
 The run that is about to be extracted claims those behind it, asks for all at once, and leaves each its own part of the
-reply as a kept reply; their extraction then goes the ordinary way and finds it. So nothing else knows of batches, and a
-leader that dies leaves claims whose lease ends: each of those runs is then read alone.
+reply as a kept reply; their extraction then goes the ordinary way and finds it, as a rule right behind the leader's. So
+nothing else knows of batches, and a leader that dies leaves claims whose lease ends: each of those runs is then read
+alone.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import structlog
 from sqlalchemy import Row, text
@@ -86,6 +88,17 @@ ALONE = json.dumps({"alone": True})
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Whether a run had claimed others, and those whose part of its call's reply is kept with them."""
+
+    claimed: bool
+    answered: tuple[UUID, ...] = ()
+
+
+NOBODY = Shared(False)
+
+
 class Together:
     """The ledger of a shared call: announced as the leader's, its reply kept in parts."""
 
@@ -114,18 +127,18 @@ class Together:
 
 def share(
     start: Start, message: Message, message_of: Callable[[Any], Message], usage: CallUsage, ledger: TurnLedger
-) -> bool:
-    """Extract ``message`` together with its neighbours, as many as its ``bulk_batch`` allows; True if it claimed any.
+) -> Shared:
+    """Extract ``message`` together with its neighbours, as many as its ``bulk_batch`` allows.
 
     Afterwards its part of the reply is in ``ledger`` and each neighbour's with its run; where the call brings nothing
     that can be attributed, all of them are marked to be asked alone. ``message_of`` makes a Message of a row. Raises
     ModelError where waiting helps, LostHold.
     """
     if not _leads(start, message):
-        return False
+        return NOBODY
     batch = _Batch(start, message, message_of, ledger)
     if not batch.neighbours:
-        return batch.claimed
+        return Shared(batch.claimed)
     try:
         batch.ask()
     except ModelError as error:
@@ -138,7 +151,7 @@ def share(
         batch.let_go()
         usage.embedding_calls += batch.billed.embedding_calls
     batch.keep_own()
-    return True
+    return Shared(True, () if batch.alone else tuple(row.id for row in batch.neighbours))
 
 
 def _leads(start: Start, message: Message) -> bool:

@@ -210,7 +210,9 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
     calls = _calls(start, usage, ledger, message.config.extraction_timeout_sec)
     begun = time.perf_counter()
     asked = dict(usage.by_task)
-    others = stage is Stage.EXTRACT and fallback is None and batches.share(start, message, message_of, usage, ledger)
+    shared = batches.NOBODY
+    if stage is Stage.EXTRACT and fallback is None:
+        shared = batches.share(start, message, message_of, usage, ledger)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
     note_calls(usage, ledger, asked)
@@ -227,7 +229,17 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
         bill=bill(start, usage), timings=timings, memory_version=int(row.version),
         told=told(start, ledger.told, "planned", fallback=fallback),
     )  # fmt: skip
-    return Moved(start.hold.agent_id, others)
+    for neighbour in shared.answered:
+        _read_along(neighbour)
+    return Moved(start.hold.agent_id, shared.claimed)
+
+
+def _read_along(run_id: UUID) -> None:
+    """Extract a run whose reply is kept already, a task less; what goes wrong is left to the task that is its own."""
+    try:
+        run_stage(Stage.EXTRACT, run_id, None)
+    except DBAPIError as error:
+        log.warning("could_not_read_along", error=type(error.orig).__name__)
 
 
 def _job_step(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | None) -> Outcome:
