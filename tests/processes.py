@@ -88,7 +88,7 @@ class CeleryProcess:
 def start_worker(
     environment: Mapping[str, str],
     *,
-    queues: str = "turns,record,live,maintenance,bulk",
+    queues: str = "turns,record,live,ahead,maintenance,bulk,bulk_ahead",
     threads: int = 8,
     pool: str = "threads",
     wait: bool = True,

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from producer.queues import QueueName
 from tests.acceptance.command import Mandua
 from tests.conftest import database_address, empty_broker, fresh_database
 from tests.processes import start_worker
@@ -161,7 +162,7 @@ def test_status_and_doctor_find_all_well(mandua: Mandua) -> None:
     assert told.code == 0
     assert (told.json["database"], told.json["broker"]) == ("ok", "ok")
     assert set(told.json["runs"]) >= {"by_status", "by_stage", "by_lane", "oldest_waiting_sec"}
-    assert set(told.json["queues"]) == {"turns", "record", "live", "maintenance", "bulk"}
+    assert set(told.json["queues"]) == {name.value for name in QueueName}
     found = mandua.run("doctor", "--json")
     assert found.code == 0, found.out
     states = {check["name"]: check["state"] for check in found.json["checks"]}

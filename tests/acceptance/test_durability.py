@@ -139,7 +139,7 @@ def kept_running(database_url: str, own_broker: EmbeddedValkey | RabbitMQ, pool:
     with running(database_url, own_broker.url) as stack:
         lines = [
             ProcessLine("worker", f"celery -A worker.app worker --pool {pool} --concurrency 4 --without-gossip"
-                        " --without-mingle -Q turns,record,live,maintenance,bulk"),
+                        " --without-mingle -Q turns,record,live,ahead,maintenance,bulk,bulk_ahead"),
             ProcessLine("beat", "celery -A worker.app beat"),
         ]  # fmt: skip
         environment = {**os.environ, **stack.environment}

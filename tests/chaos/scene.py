@@ -40,7 +40,7 @@ INTERVALS = {
 
 _WORKER = (
     "celery -A worker.app worker --pool {pool} --concurrency {many} -n {pool}@%h --without-gossip --without-mingle"
-    " -Q turns,record,live,maintenance,bulk"
+    " -Q turns,record,live,ahead,maintenance,bulk,bulk_ahead"
 )
 LINES = [
     ProcessLine("threads", _WORKER.format(pool="threads", many=8)),

@@ -32,8 +32,8 @@ PATIENCE = 900.0
 WORKER = (
     "worker", "--pool", "threads", "--without-gossip", "--without-mingle",
 )  # fmt: skip
-ALL_QUEUES = "turns,live,record,maintenance,bulk"
-LIVE_QUEUES = "turns,record,live,maintenance"
+ALL_QUEUES = "turns,live,record,ahead,maintenance,bulk,bulk_ahead"
+LIVE_QUEUES = "turns,record,live,ahead,maintenance"
 
 
 class Model:

@@ -22,7 +22,7 @@ from celery.exceptions import Retry
 from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy.exc import SQLAlchemyError
 
-from producer.queues import STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName, is_rabbitmq
+from producer.queues import AHEAD_QUEUE, STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName, is_rabbitmq
 from worker.app import app
 from worker.turns.dispatch import Dispatched, dispatch, is_busy
 from worker.turns.running import Alone, Applied, Moved, Outcome, Parked, Stale, Waiting, blame, run_stage
@@ -92,7 +92,7 @@ def publish(dispatched: Dispatched) -> None:
         ]
         (chain(*links, app=app) if len(links) > 1 else links[0]).apply_async()
     for run_id, lane in dispatched.ahead:
-        app.send_task(TaskName.EXTRACT_AHEAD.value, args=(str(run_id),), queue=STAGE_QUEUE[lane].value)
+        app.send_task(TaskName.EXTRACT_AHEAD.value, args=(str(run_id),), queue=AHEAD_QUEUE[lane].value)
     if dispatched.wait is not None:
         send_dispatch(dispatched.agent_id, countdown=dispatched.wait + 0.01)
 

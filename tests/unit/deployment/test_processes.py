@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from producer.queues import RECORD_QUEUE, STAGE_QUEUE, STAGE_TASKS, QueueName, TaskName
+from producer.queues import AHEAD_QUEUE, RECORD_QUEUE, STAGE_QUEUE, STAGE_TASKS, QueueName, TaskName
 from worker.app import app
 
 TOP = Path(__file__).parents[3]
@@ -21,9 +21,9 @@ def served(text: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("file", ["Procfile", "docker-compose.yml"])
 def test_one_process_serves_all_but_bulk_and_records_first_and_one_serves_all_and_works_first(file: str):
-    working_first = ["turns", "live", "record", "maintenance", "bulk"]
+    working_first = ["turns", "live", "record", "ahead", "maintenance", "bulk", "bulk_ahead"]
     assert sorted(working_first) == sorted(ALL)
-    assert served((TOP / file).read_text()) == [[name for name in ALL if name != "bulk"], working_first]
+    assert served((TOP / file).read_text()) == [ALL[: ALL.index("bulk")], working_first]
 
 
 @pytest.mark.parametrize("file", ["Procfile", "docker-compose.yml"])
@@ -45,7 +45,7 @@ def test_every_task_has_a_queue_that_exists():
     by_lane = {*STAGE_TASKS.values(), TaskName.EXTRACT_AHEAD}  # published with the queue of their run's lane
     assert routed | by_lane == set(TaskName)
     queues = {route["queue"] for route in app.conf.task_routes.values()}
-    assert queues | set(STAGE_QUEUE.values()) | set(RECORD_QUEUE.values()) <= set(QueueName)
+    assert queues | set(STAGE_QUEUE.values()) | set(AHEAD_QUEUE.values()) | set(RECORD_QUEUE.values()) <= set(QueueName)
 
 
 def test_a_queue_that_is_not_listed_fails_instead_of_being_made():
