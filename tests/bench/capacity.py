@@ -24,15 +24,15 @@ class Measured:
     """Of one message of the benchmark's workload, on the machine of BENCHMARKS.md; sizes with indexes."""
 
     worker_cpu: float = 0.057  # seconds
-    database_cpu: float = 0.024
-    model_calls: float = 1.97
-    input_tokens: float = 1_165
-    output_tokens: float = 280
-    facts: float = 2.5  # stored, those of relations included
-    broker_commands: float = 49
-    bytes_of_facts: float = 12_100
-    bytes_of_the_rest: float = 6_600  # events, entities, edges
-    bytes_of_ledger: float = 8_100  # runs and results, kept for a while
+    database_cpu: float = 0.030
+    model_calls: float = 2.0
+    input_tokens: float = 1_445
+    output_tokens: float = 266
+    facts: float = 2.4  # stored, those of relations included
+    broker_commands: float = 48
+    bytes_of_facts: float = 10_100
+    bytes_of_the_rest: float = 2_400  # events, entities, edges
+    bytes_of_ledger: float = 6_100  # runs and results, kept for a while
     nearest_bytes_a_fact: float = 2_048  # the index of neighbours
     facts_searched_exactly: int = 20_000  # an agent with fewer does without that index (worker.read.finding)
 

@@ -23,7 +23,7 @@ import psycopg
 
 from worker import logs
 from worker.bench.figures import Figure
-from worker.bench.model import vector
+from worker.bench.model import CHARS_A_TOKEN, vector
 from worker.bench.scene import ROOT, Scene, model
 from worker.bench.workload import SPEAKER, Spoken, spoken
 
@@ -50,7 +50,17 @@ def cost_by_store(scene: Scene, sizes: tuple[int, ...], *, messages: int = MESSA
             measured[size] = measure(scene, answering.environment(), messages=messages, people=people, first=size)
             calls = answering.calls()
         measured[size]["tokens"] = calls.get("input_tokens", 0) / (messages + WARM)
-    return [figure for size in sizes for figure in _figures(size, measured[size], measured[sizes[0]])]
+        measured[size]["replied"] = calls.get("output_tokens", 0) / (messages + WARM)
+    found = [figure for size in sizes for figure in _figures(size, measured[size], measured[sizes[0]])]
+    return [*found, Figure("tokens of the two reply schemas", schema_tokens(), "tokens", note="not sent by the peer")]
+
+
+def schema_tokens() -> float:
+    """Tokens of the schemas of a message's two calls, which models that take none are not sent."""
+    from worker.llm.schemas import SCHEMAS
+
+    schemas = [SCHEMAS["informed_extraction"], SCHEMAS["reconciliation"]]
+    return sum(len(json.dumps(schema, separators=(",", ":"))) for schema in schemas) / CHARS_A_TOKEN
 
 
 def _figures(size: int, cost: dict[str, float], empty: dict[str, float]) -> list[Figure]:
@@ -63,6 +73,7 @@ def _figures(size: int, cost: dict[str, float], empty: dict[str, float]) -> list
                note=f"{cost['texts']:.1f} texts a message"),
         Figure(f"SQL statements, most {on}", cost["statements_most"], "", at_most=42, note="2 facts: 40 and 2 more"),
         Figure(f"input tokens a message {on}", cost["tokens"], "tokens"),
+        Figure(f"output tokens a message {on}", cost["replied"], "tokens"),
         Figure(f"CPU of a message {on}", cost["cpu"] * 1000, "ms", note=f"database {cost['database'] * 1000:.0f} ms"),
         Figure(
             f"own time of a message, median {on}",
