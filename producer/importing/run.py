@@ -28,6 +28,8 @@ from producer.importing.rows import Notes, Skipped
 
 # Messages of one accept. Their agents wait for its commit with messages of their own: a chunk of 50,000 took 1.2 s.
 CHUNK = 2_000
+# Seconds without any message getting through after which an import that has spent its limit is not waited for.
+AT_THE_LIMIT = 10.0
 
 Phase = Literal["reading", "accepting", "running"]
 # The phase, how many messages are done, and of how many (None: nobody knows yet).
@@ -38,7 +40,8 @@ Told = Callable[[Phase, int, int | None], None]
 class Report:
     """Where an import stands, in messages. ``ok`` to ``failed`` are how accepted ones ended (``empty``: blank ones
     too), ``unfinished`` is what the workers have before them, ``waiting`` what is not accepted yet. ``stopped`` says
-    why it is not (``interrupted``, ``failed``, ``cost_limit``). ``cost_usd``: of all its calls whose price is known."""
+    why it does not go on (``interrupted``, ``failed``; ``cost_limit``: nothing more is accepted, and what was accepted
+    waits while more was spent). ``cost_usd``: of all its calls whose price is known."""
 
     import_id: UUID
     state: str
@@ -83,9 +86,9 @@ def start(
     """Hand in the export at ``path``, in the bulk lane. ``client`` needs a database.
 
     ``limit_usd``: no more is accepted than, with what the accepted messages have cost or are expected to cost, comes to
-    so many US dollars. ``begun`` is told the id with which it can be taken up, ``told`` how far it is; ``seen`` notes
-    what is read. Raises RequestError (nothing was accepted), ClientError, OSError, and leaves a resumable import
-    behind whatever ends it.
+    so many US dollars; where they come to more after all, the workers let the rest wait. ``begun`` is told the id with
+    which it can be taken up, ``told`` how far it is; ``seen`` notes what is read. Raises RequestError (nothing was
+    accepted), ClientError, OSError, and leaves a resumable import behind whatever ends it.
     """
     price = _price(limit_usd)
     place = Path(path).resolve()
@@ -107,7 +110,8 @@ def resume(
     told: Told = _silent,
     seen: Preview | None = None,
 ) -> Report:
-    """Take up an import where it stands. ``limit_usd``, if given, replaces its limit. Raises what ``start`` raises."""
+    """Take up an import where it stands. ``limit_usd``, if given, replaces its limit; what waits for it goes on within
+    a minute. Raises what ``start`` raises."""
     with client.connection() as connection:
         record = ledger.load(connection, import_id)
         price = _price(limit_usd or record.limit_usd)
@@ -143,17 +147,20 @@ def follow(
 ) -> Report:
     """Wait until the accepted messages are through; returns the report then, with ``unfinished`` ones if it gave up.
 
-    ``timeout`` is in seconds without any message getting through (None: no end).
+    ``timeout`` is in seconds without any message getting through (None: no end, but for an import that has come to its
+    cost limit, whose messages wait).
     """
     last, news = -1, time.monotonic()
     while True:
         asked = time.monotonic()
-        found = report(client, import_id)
+        with client.connection() as connection:
+            found, paused = _standing(connection, import_id)
         took = time.monotonic() - asked
         if found.unfinished != last:
             last, news = found.unfinished, asked
             told("running", found.accepted - found.unfinished, found.accepted)
-        if not found.unfinished or (timeout is not None and asked - news > timeout):
+        patience = min(AT_THE_LIMIT, timeout or AT_THE_LIMIT) if paused else timeout
+        if not found.unfinished or (patience is not None and asked - news > patience):
             return found
         # A large import is not counted all the time.
         time.sleep(min(max(0.1, 10 * took), 15.0))
@@ -240,15 +247,23 @@ def _at(connection: Connection, import_id: UUID) -> Iterator[None]:
 
 
 def _report(connection: Connection, import_id: UUID) -> Report:
+    return _standing(connection, import_id)[0]
+
+
+def _standing(connection: Connection, import_id: UUID) -> tuple[Report, bool]:
+    """Where an import stands, and whether its accepted messages wait for a new cost limit."""
     record = ledger.load(connection, import_id)
     ended, cost = ledger.outcome(connection, import_id)
-    return Report(
-        import_id=record.id, state=record.state, stopped=record.stopped, accepted=record.accepted,
+    paused = record.limit_usd is not None and cost >= record.limit_usd and ended.get("unfinished", 0) > 0
+    report = Report(
+        import_id=record.id, state=record.state, stopped="cost_limit" if paused else record.stopped,
+        accepted=record.accepted,
         duplicates=record.duplicates, rejected=record.rejected, ok=ended.get("ok", 0),
         degraded=ended.get("degraded", 0), empty=ended.get("empty", 0) + record.blank, failed=ended.get("failed", 0),
         unfinished=ended.get("unfinished", 0), waiting=record.messages - record.handled,
         cost_usd=round(cost, 6),
     )  # fmt: skip
+    return report, paused
 
 
 def _reject(file: str, line: int, reason: str, content: str | None, item: dict[str, Any] | None) -> Skipped:

@@ -109,7 +109,12 @@ def _waiting(waiting: dict[str, int]) -> Check:
     if not waiting:
         return Check("waiting runs", "ok", "none")
     counts = ", ".join(f"{cause} {many}" for cause, many in waiting.items())
-    remedy = "`mandua status` shows since when" if "spend_limit" not in waiting else (
-        "a spend limit is reached: they go on tomorrow (UTC), or when MANDUA_DAILY_… or MANDUA_AGENT_DAILY_… is raised"
-    )
+    remedy = "`mandua status` shows since when"
+    if "spend_limit" in waiting:
+        remedy = (
+            "a spend limit is reached: they go on tomorrow (UTC), or when MANDUA_DAILY_… or MANDUA_AGENT_DAILY_… is "
+            "raised"
+        )
+    elif "cost_limit" in waiting:
+        remedy = "an import has come to its --limit-cost: `mandua imports` names it, --resume with a new one goes on"
     return Check("waiting runs", "warning", counts, remedy)

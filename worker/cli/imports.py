@@ -254,15 +254,15 @@ class _Call:
         else:
             counts = {name: value for name, value in asdict(report).items() if isinstance(value, int)}
             console.show(", ".join(f"{name} {many}" for name, many in counts.items()))
+        if report.stopped == "cost_limit":
+            raise CommandError(
+                f"the cost limit is reached, {report.waiting} messages are not handed in and {report.unfinished} not "
+                f"through; go on with `mandua import --resume {report.import_id} --limit-cost USD`"
+            )
         if report.unfinished and self._wait:
             raise CommandError(
                 f"{report.unfinished} messages are not through after {self._timeout:g} s without progress; they are "
                 f"kept (is a worker up? see `mandua status`); `mandua import --follow {report.import_id}` waits on"
-            )
-        if report.stopped == "cost_limit":
-            raise CommandError(
-                f"the cost limit is reached, {report.waiting} messages are not handed in; go on with "
-                f"`mandua import --resume {report.import_id} --limit-cost USD`"
             )
         if not report.success:
             raise typer.Exit(FAILED)

@@ -171,8 +171,7 @@ def _leads(start: Start, message: Message) -> bool:
     if row.starts != 1 or row.failures or row.waits or row.fallback:
         return False
     if start.hold.stage is Stage.UPSERT:  # with something to apply it has plans of its own already
-        spent = limits.spend_wait(settings(), int(row.spent_tokens), float(row.spent_usd))
-        return bool(Extraction.model_validate(row.extraction).empty) and spent is None
+        return Extraction.model_validate(row.extraction).empty and limits.out_of_money(settings(), row) is None
     return len(row.extraction["facts"]) <= MAX_ITEMS
 
 

@@ -81,7 +81,8 @@ _RUN_COLUMNS = """
   run.created_at, e.id AS event_id, run.agent_id, run.job, e.message, e.speaker_name, e.role, e.source, e.session_id,
   e.occurred_at, e.offset_minutes, p.extraction, p.resolution, p.reconciliation, p.vector_texts, p.vectors, p.replies,
   p.sent, p.memory_version, mandua_now() AS begun_at, coalesce(s.input_tokens + s.output_tokens, 0) AS spent_tokens,
-  coalesce(s.cost_usd, 0) AS spent_usd
+  coalesce(s.cost_usd, 0) AS spent_usd, run.import_id,
+  (SELECT i.limit_usd FROM imports i WHERE i.id = run.import_id) AS import_limit
 """
 _SPENT_TODAY = """
 LEFT JOIN spending s ON s.agent_id = run.agent_id AND s.day = (mandua_now() AT TIME ZONE 'UTC')::date

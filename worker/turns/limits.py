@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -18,6 +20,10 @@ from worker.llm.provider import Cause, ModelError
 from worker.settings import Settings
 
 SPEND_LIMIT = "spend_limit"
+IMPORT_LIMIT = "cost_limit"
+
+# Seconds after which a run looks again whether there is money: a limit may have been raised meanwhile.
+SPEND_RECHECK, IMPORT_RECHECK = 300.0, 60.0
 
 # The longest that a slot waits for its turn at the bucket; above it the run is given back.
 LONGEST_INLINE = 3.0
@@ -63,6 +69,10 @@ SPENT_TODAY = """
 SELECT coalesce(sum(input_tokens + output_tokens), 0) AS tokens, coalesce(sum(cost_usd), 0) AS usd
   FROM spending WHERE day = (mandua_now() AT TIME ZONE 'UTC')::date
 """
+# Of what its runs keep, those that are under way included; what they are out for now is not in it.
+IMPORT_SPENT = """
+SELECT coalesce(sum(CAST(usage ->> 'cost_usd' AS double precision)), 0) FROM runs WHERE import_id = :import
+"""
 TO_MIDNIGHT = """
 SELECT extract(epoch FROM date_trunc('day', mandua_now() AT TIME ZONE 'UTC') + interval '1 day'
                         - (mandua_now() AT TIME ZONE 'UTC'))
@@ -96,7 +106,28 @@ class _Remembered:
             return self._tokens, self._usd
 
 
-_everybody = _Remembered()
+class _ImportsRemembered:
+    """What imports have cost, each looked up once in a while; a large one, which takes longer to add up, less often."""
+
+    FRESH, TIMES = 5.0, 20.0
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[UUID, tuple[float, float]] = {}  # until when it is taken as it is, US dollars
+
+    def look(self, import_id: UUID) -> float:
+        with self._lock:
+            until, usd = self._known.get(import_id, (0.0, 0.0))
+            asked = time.monotonic()
+            if asked >= until:
+                with autocommit() as connection:
+                    usd = float(connection.execute(text(IMPORT_SPENT), {"import": import_id}).scalar_one())
+                now = time.monotonic()
+                self._known[import_id] = now + max(self.FRESH, self.TIMES * (now - asked)), usd
+            return usd
+
+
+_everybody, _imports = _Remembered(), _ImportsRemembered()
 
 
 def refuse_while_cooling(model: str, cooling: Cooling | None) -> None:
@@ -147,6 +178,19 @@ def note_answer(model: str) -> None:
     """Note that ``model`` answered: it is well, and a pause is over."""
     with autocommit() as connection:
         connection.execute(text(ANSWERED), {"model": model})
+
+
+def out_of_money(limits: Settings, row: Any) -> tuple[str, float] | None:
+    """Why a begun run (its row) has to wait for money, and for how many seconds at most; None while there is some.
+
+    Checked before a stage may call. An import that has come to its limit waits until that is raised.
+    """
+    seconds = spend_wait(limits, int(row.spent_tokens), float(row.spent_usd))
+    if seconds is not None:
+        return SPEND_LIMIT, min(seconds, SPEND_RECHECK)
+    if row.import_limit is not None and _imports.look(row.import_id) >= row.import_limit:
+        return IMPORT_LIMIT, IMPORT_RECHECK
+    return None
 
 
 def spend_wait(limits: Settings, agent_tokens: int, agent_usd: float) -> float | None:

@@ -44,7 +44,6 @@ from worker.write.told import ToldCalls
 from worker.write.upsert import upsert
 
 LONGEST_WAIT = 60.0
-SPEND_RECHECK = 300.0  # a limit may be raised before the day is over
 
 # A run whose starts have died silently this often is run alone, in a process of its own. It is blamed when that process
 # dies and the worker beside it lives. A death that took the worker along says nothing about the run, unless there are
@@ -136,12 +135,10 @@ def _begun(start: Start, *, alone: bool) -> Outcome:
         holding.rewind(start.hold)
         return Waiting(start.hold.agent_id, REPLANNED, REPLANNED, 0.0)
     ledger = TurnLedger(start.hold, start.row.sent or {}, start.row.replies or {})
-    over = None if stage is Stage.UPSERT else limits.spend_wait(
-        settings(), int(start.row.spent_tokens), float(start.row.spent_usd)
-    )
+    over = None if stage is Stage.UPSERT else limits.out_of_money(settings(), start.row)
     if over is not None:
-        return _give_back(start, usage, ledger, limits.SPEND_LIMIT, limits.SPEND_LIMIT, min(over, SPEND_RECHECK),
-                          False, start.row.fallback)  # fmt: skip
+        cause, seconds = over
+        return _give_back(start, usage, ledger, cause, cause, seconds, False, start.row.fallback)
     try:
         with at_work(start.hold.token):
             return _work(start, usage, ledger)

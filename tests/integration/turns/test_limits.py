@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, text
 
-from producer.queues import Stage
+from producer.queues import Lane, Stage
 from tests.acceptance.stack import lives_in
 from tests.scripted_model import Fault, ScriptedModel
 from worker import settings
@@ -164,3 +164,27 @@ def test_an_apply_is_never_held_up_by_money(extract, configured, rows, database:
     assert json.dumps(rows("SELECT status FROM runs")) == '[{"status": "ok"}]'
     with database.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM memory_facts")).scalar() == 1
+
+
+def test_an_import_that_has_spent_its_limit_waits_until_that_is_raised(
+    accepted, model: ScriptedModel, rows, database: Engine, later
+):
+    model.on("informed_extraction", lives_in)
+    accepted("I live in Natal", agent="a", lane=Lane.BULK)
+    accepted("I live in Recife", agent="b", lane=Lane.BULK)
+    with database.begin() as connection:
+        connection.execute(text("INSERT INTO imports (id, path, options, limit_usd) VALUES"
+                                " (gen_random_uuid(), 'x', '{}', 0.5)"))  # fmt: skip
+        connection.execute(text("UPDATE runs SET import_id = (SELECT id FROM imports)"
+                                ", usage = '{\"cost_usd\": 0.25}'"))  # fmt: skip
+    given = dispatch("a")
+    outcome = run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    assert isinstance(outcome, Waiting)
+    assert (outcome.cause, outcome.delay) == ("cost_limit", 60.0)
+    assert model.count() == 0
+    assert rows("SELECT state, failures FROM runs WHERE agent_id = 'a'") == [{"state": "accepted", "failures": 0}]
+    with database.begin() as connection:  # as `--resume --limit-cost 1` does
+        connection.execute(text("UPDATE imports SET limit_usd = 1"))
+    later("2 minutes")
+    given = dispatch("a")
+    assert run_stage(Stage.EXTRACT, given.run_id, given.fence) == Moved("a")

@@ -113,6 +113,11 @@ def test_a_cost_limit_stops_it_and_what_was_saved_or_allowed_lets_it_go_on(
     assert first.accepted + first.waiting == 30
     assert run.resume(client, first.import_id).accepted == first.accepted, "nothing has been saved yet"
 
+    monkeypatch.setattr(run, "AT_THE_LIMIT", 0.0)
+    select("UPDATE runs SET usage = %s", '{"cost_usd": 0.001}')
+    waits = run.follow(client, first.import_id)
+    assert (waits.stopped, waits.unfinished) == ("cost_limit", first.accepted), "nobody waits for a new limit"
+
     select("UPDATE runs SET state = 'done', status = 'ok', finished_at = mandua_now(), usage = %s",
            '{"cost_usd": 0.0001}')  # fmt: skip
     second = run.resume(client, first.import_id)
