@@ -11,7 +11,8 @@ The promises that these files carry, each tested in ``tests/integration/turns`` 
    everybody else's statement matches no row.
 3. One agent, one order. A turn goes to the first unfinished run by (lane, seq), and to no other while that one waits.
 4. One stage writes. The planners store a plan; ``finish`` applies it, marks the run done and frees the turn in one
-   commit.
+   commit. (A bulk turn, ``bulk_turns``, plans and applies several consecutive runs in one commit, with the model's
+   answers at hand.)
 
 Lock order everywhere: agent_seq, agent_turns, runs by seq, entities by key, facts by id.
 """

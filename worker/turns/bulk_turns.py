@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 import structlog
 from sqlalchemy import Row, text
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from producer.queues import Lane, Stage
@@ -208,15 +207,18 @@ class _Turn:
         """See ``take``."""
         try:
             status = self._run()
-        except (LostHold, DBAPIError):
-            raise  # the starts stay counted: each of them is run alone
-        except ModelError as error:
+        except LostHold:
+            raise
+        except Exception as error:
             self._bear_all()
-            if error.cause not in ONE_BY_ONE and not (isinstance(error, EmbeddingError) and not error.transient):
+            cause, code, _ = classify(error)
+            if cause == DATABASE:
+                raise
+            if _waits(error):
                 self._let_go()
                 raise
-            log.warning("bulk_turn_run_one_by_one", cause=error.cause.value, messages=len(self._all))
-            return None
+            log.warning("bulk_turn_run_one_by_one", cause=cause, code=code, messages=len(self._all))
+            return None  # the starts stay counted: each of them is run alone
         if status is None:
             self._bear_all()
             self._let_go()
@@ -383,6 +385,13 @@ class _Turn:
         holding.as_holder(
             LET_GO, self._leader.start.hold, runs=[member.start.hold.run_id for member in self._all[1:]]
         )
+
+
+def _waits(error: Exception) -> bool:
+    """Whether all of them wait for what went wrong; everything else each finds out for itself."""
+    if isinstance(error, EmbeddingError):
+        return error.transient
+    return isinstance(error, ModelError) and error.cause not in ONE_BY_ONE
 
 
 def _texts(extraction: Extraction) -> list[str]:

@@ -17,7 +17,7 @@ from tests.scripted_model import Call, Fault, ScriptedModel, tokens_of
 from worker import settings
 from worker.llm.offline import OfflineProvider
 from worker.turns.dispatch import Dispatched, dispatch
-from worker.turns.running import Applied, Stale, run_stage
+from worker.turns.running import Applied, Stale, Waiting, run_stage
 from worker.turns.sweep import due_agents
 
 Rows = Callable[..., list[dict[str, Any]]]
@@ -311,3 +311,31 @@ def test_only_as_many_as_a_turn_takes_only_what_is_extracted_and_no_live_message
     handed_in("c", 8, 2, ("Ana", "I like jazz."), lane=Lane.LIVE)
     run_stage(Stage.RESOLVE, given.run_id, given.fence)
     assert rows("SELECT count(*) AS done FROM runs WHERE agent_id = 'c' AND state = 'done'") == [{"done": 0}]
+
+
+def test_a_deadlock_in_a_turn_is_waited_out_and_what_was_paid_is_counted(
+    told: Callable[..., None], handed_in: Callable[..., None], rows: Rows, model: ScriptedModel, database: Engine
+) -> None:
+    model.on(TASK, latest)
+    told("a", 1, 1, *homes("Natal"))
+    handed_in("a", 8, 2, *homes("Recife", "Olinda"))
+    given = extracted("a")
+    with database.begin() as connection:  # once: the sequence does not roll back
+        connection.execute(text("CREATE SEQUENCE tries"))
+        connection.execute(text(
+            "CREATE FUNCTION deadlock() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+            " IF nextval('tries') = 3 THEN RAISE 'no' USING ERRCODE = '40P01'; END IF; RETURN NEW; END $$"
+        ))  # fmt: skip
+        connection.execute(text(
+            "CREATE TRIGGER deadlock BEFORE INSERT ON memory_facts FOR EACH ROW EXECUTE FUNCTION deadlock()"
+        ))  # fmt: skip
+    outcome = run_stage(Stage.RESOLVE, given.run_id, given.fence)
+    assert isinstance(outcome, Waiting)
+    assert outcome.cause == "database"
+    assert rows("SELECT count(*) AS n FROM memory_facts") == [{"n": 1}]
+    (leader,) = rows("SELECT usage FROM runs WHERE id = :run", run=given.run_id)
+    assert leader["usage"]["by_task"][TASK] == 1
+    work("a")
+    assert {row["status"] for row in rows(ENDS, agent="a", after=0)} == {"ok"}
+    assert len(rows(FACTS, agent="a")) == 3
+    spent(rows, "a")
