@@ -50,6 +50,9 @@ def set_up(level: str = "INFO") -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    # Celery tells of each task that it came and that it ended; a stage's own two lines say more.
+    for name in ("celery.worker.strategy", "celery.app.trace"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     # These quote requests, replies or SQL parameters at INFO or DEBUG; none of that may reach a log.
     for name in ("LiteLLM", "litellm", "httpx", "httpcore", "openai", "sqlalchemy", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)

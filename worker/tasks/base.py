@@ -56,7 +56,8 @@ class StageTask(Task):  # type: ignore[misc]
         """Tell Celery how a stage ended. The chain goes on only after Moved."""
         if isinstance(outcome, Moved):
             if ahead or outcome.others:
-                wake(outcome.agent_id)
+                # Nothing was freed. A dispatch would wait for the turn's row while the holder applies, to find it held.
+                wake(outcome.agent_id, unless_busy=True)
             return
         self.request.chain = None
         if isinstance(outcome, (Stale, Alone)):
