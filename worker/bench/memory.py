@@ -35,7 +35,7 @@ PAGE = 4096
 FLAT_KIB = 256
 
 
-def worker_memory(scene: Scene, *, messages: int = 3_000) -> list[Figure]:
+def worker_memory(scene: Scene, *, messages: int = 1_500) -> list[Figure]:
     """Resident memory of one worker process of 16 slots over ``messages`` of 40 agents, the model without latency."""
     scene.fresh()
     samples: list[tuple[int, float]] = []

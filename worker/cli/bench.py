@@ -41,7 +41,7 @@ def bench(
     messages: Annotated[
         int | None,
         typer.Option(
-            "--messages", min=100, help="Of the parts bulk (160 if not said) and memory (3,000).", show_default=False
+            "--messages", min=100, help="Of the parts bulk (160 if not said) and memory (1,500).", show_default=False
         ),
     ] = None,
     compare: Annotated[
