@@ -57,13 +57,14 @@ from worker.write.upsert import upsert
 MAX_REHEARSALS = 5  # one for the texts to embed, one for the names, one for the facts, and to spare
 
 # Invariant: only consecutive runs are taken along, each extracted by this version and never begun, failed or waited
-# since; behind any other one the memory will be another anyway. Nobody's live message waits for it.
+# since, with no call whose reply is lost; behind any other one the memory will be another anyway. Nobody's live message
+# waits for it.
 TAKE_ALONG = """
 WITH mine AS ({mine}), near AS (
   SELECT r.id, r.seq, bool_and(
            r.state = 'accepted' AND (r.stage = 'resolve' OR r.stage = 'upsert' AND p.resolution IS NULL)
            AND r.starts = 0 AND r.failures = 0 AND r.waits = 0 AND r.fallback IS NULL AND r.ready_at IS NULL
-           AND coalesce(p.extraction ->> 'plan_version' = :plan_version, false)
+           AND coalesce(p.extraction ->> 'plan_version' = :plan_version AND p.sent = '{{}}', false)
            AND jsonb_array_length(p.extraction -> 'facts') <= :most_facts
            AND coalesce(r.request #>> '{{config_overrides,bulk_turn}}', '') <> '1') OVER (ORDER BY r.seq) AS fits
     FROM (SELECT u.* FROM runs u WHERE u.agent_id = :agent AND u.lane = 1 AND u.finished_at IS NULL
@@ -167,7 +168,7 @@ def _leads(start: Start, message: Message) -> bool:
     row = start.row
     if row.lane != Lane.BULK or message.config.bulk_turn < 2:
         return False
-    if row.starts != 1 or row.failures or row.waits or row.fallback:
+    if row.starts != 1 or row.failures or row.waits or row.fallback or row.sent:
         return False
     if start.hold.stage is Stage.UPSERT:  # with something to apply it has plans of its own already
         return Extraction.model_validate(row.extraction).empty and limits.out_of_money(settings(), row) is None
