@@ -118,7 +118,7 @@ class MemoryConfig(BaseModel):
     reconcile_similarity_floor: Annotated[float, Field(ge=0, le=1)] = 0.50
     reconcile_candidates: Annotated[int, Field(ge=1)] = 5
     # In the bulk lane: how many neighbours share an extraction call, how many consecutive ones a turn. 8 as measured by
-    # `mandua bench --only bulk`: a fifth of the model calls, half of the tokens, and the same memory.
+    # `mandua bench --only bulk`: an eighth of the model calls, half of the tokens, and the same memory.
     bulk_batch: Annotated[int, Field(ge=1, le=16)] = 8
     bulk_turn: Annotated[int, Field(ge=1, le=8)] = 8
     relationship_terms: Literal["person", "speaker"] = "person"
