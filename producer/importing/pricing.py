@@ -7,16 +7,18 @@ import os
 import re
 from dataclasses import dataclass
 
-from producer.contract import WriteRequest
+from producer.contract import MemoryConfig, WriteRequest
 
-# What one message costs beside its own text, in tokens, reckoned from the lengths of the prompts: instructions (1,300)
-# and schema (500) of the extraction, what is known of those it names (400), every second time a reconciliation (400);
-# and the replies.
-CALL_TOKENS = 2_600
+# What a message costs beside its own text, in tokens, as `mandua bench --only bulk` counts them: what is known of those
+# it names and the facts that are near its own; and, shared by the messages of a batch, the instructions of extraction
+# and reconciliation (900) and their schemas (600). And the replies.
+OWN_TOKENS = 450
+SHARED_TOKENS = 1_500
 REPLY_TOKENS = 350
 
 # Prices may rise with the length of a call; ours are about this long.
 _USUAL = 1_000
+_USUAL_BATCH = MemoryConfig().bulk_batch
 
 # Scripts without spaces between words come to about one token a character, others to one in four.
 _DENSE = re.compile(r"[\u0e00-\u0eff\u1100-\u11ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -66,7 +68,12 @@ def tokens_of(text: str) -> int:
 
 
 def input_tokens(request: WriteRequest) -> int:
-    """About how many input tokens a message comes to with its prompts; 0 for one that costs no call."""
+    """About how many input tokens a message of a backlog comes to, its part of the prompts included; 0 without a call.
+
+    How many share the prompts is what the message asks for, else what workers do unless they are told otherwise.
+    """
     if request.role != "user":
         return 0
-    return CALL_TOKENS + tokens_of(request.message) + sum(len(text) // 4 for text in request.recent_messages)
+    batch: int = request.config_overrides.get("bulk_batch", _USUAL_BATCH)
+    told = tokens_of(request.message) + sum(len(text) // 4 for text in request.recent_messages)
+    return OWN_TOKENS + SHARED_TOKENS // batch + told

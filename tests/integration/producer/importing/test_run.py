@@ -104,10 +104,10 @@ def test_two_processes_are_not_at_one_import(history: History, client: MemoryCli
 def test_a_cost_limit_stops_it_and_what_was_saved_or_allowed_lets_it_go_on(
     history: History, client: MemoryClient, select: Select, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """gpt-4o-mini: some 0.0006 dollars a message by the estimate, so eight of them for 0.005."""
+    """gpt-4o-mini: some 0.0005 dollars a message that is read alone by the estimate, so ten of them for 0.005."""
     monkeypatch.setenv("MANDUA_LLM_MODEL", "gpt-4o-mini")
     file = history(*(row(f"m{number}", message_id=f"{number}") for number in range(30)))
-    first = run.start(client, file, Options(), limit_usd=0.005)
+    first = run.start(client, file, Options(batch=1), limit_usd=0.005)
     assert (first.state, first.stopped) == ("accepting", "cost_limit")
     assert 5 <= first.accepted <= 10
     assert first.accepted + first.waiting == 30

@@ -49,6 +49,14 @@ def test_the_price_follows_the_list_of_the_model_and_people_alone_cost(
     assert preview(file, model="gpt-4o-mini")["cost_usd"] is None
 
 
+def test_who_is_read_alone_costs_more_than_who_shares_a_call(tmp_path: Path) -> None:
+    file = written(tmp_path, "h.jsonl", "\n".join(json.dumps(row(f"I moved to City{n}")) for n in range(8)))
+    alone, eight, usual = (
+        preview(file, batch=batch, model="gpt-4o-mini")["cost_usd"] for batch in (1, 8, None)
+    )
+    assert usual == eight < alone < 3 * eight
+
+
 def test_nearly_all_messages_at_one_time_are_suspicious_and_so_are_the_future_and_1970(tmp_path: Path) -> None:
     same = [row(f"m{number}") for number in range(40)]
     assert any("suspicious" in warning for warning in of(tmp_path, *same, row("x", "2021-01-01T00:00:00Z"))["warnings"])
