@@ -64,20 +64,3 @@ def test_an_agents_messages_are_applied_in_accepted_order_though_extraction_runs
     assert [row["message"] for row in applied] == [f"I live in {place}" for place in places]
     ahead = shared.rows("SELECT count(*) AS n FROM runs WHERE agent_id = 'ordered' AND ahead_sent_at IS NOT NULL")
     assert ahead[0]["n"] > 0
-
-
-def test_what_agents_wait_for_goes_before_extraction_ahead(stack: Stack):
-    """One slot, a backlog of six agents: the first message of each is applied before any later one is extracted."""
-    stack.model.on("informed_extraction", lives_in)
-    with stack.client("database") as client:
-        requests = [
-            WriteRequest(agent_id=f"agent{agent}", message=f"I live in City{number}", speaker_name="Rafael")
-            for number in range(3)
-            for agent in range(6)
-        ]
-        handles = client.enqueue_many(requests, bulk=False)
-        stack.worker(threads=1)
-        stack.results([handle.event_id for handle in handles])
-    extracted = [call.payload["message"] for call in stack.model.calls if call.task == "informed_extraction"]
-    assert extracted[:6] == ["I live in City0"] * 6
-    assert len(extracted) == 18

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from producer import WriteRequest
 from tests.acceptance.stack import Stack, lives_in
 
@@ -38,3 +40,22 @@ def test_one_agents_backlog_does_not_slow_another_ones(stack: Stack):
         stack.results([handle.event_id for handle in handles])
         done = stack.rows("SELECT count(*) AS n FROM runs WHERE agent_id = 'big' AND finished_at IS NOT NULL")
     assert done[0]["n"] < BACKLOG / 2
+
+
+# RabbitMQ hands a worker of each of its queues up to its number of threads, so there it holds only behind those.
+@pytest.mark.parametrize("stack", ["redis"], indirect=True)
+def test_what_agents_wait_for_goes_before_extraction_ahead(stack: Stack):
+    """One slot, a backlog of six agents: the first message of each is applied before any later one is extracted."""
+    stack.model.on("informed_extraction", lives_in)
+    with stack.client("database") as client:
+        requests = [
+            WriteRequest(agent_id=f"agent{agent}", message=f"I live in City{number}", speaker_name="Rafael")
+            for number in range(3)
+            for agent in range(6)
+        ]
+        handles = client.enqueue_many(requests, bulk=False)
+        stack.worker(threads=1)
+        stack.results([handle.event_id for handle in handles])
+    extracted = [call.payload["message"] for call in stack.model.calls if call.task == "informed_extraction"]
+    assert extracted[:6] == ["I live in City0"] * 6
+    assert len(extracted) == 18
