@@ -15,13 +15,22 @@ from producer.connections import poll
 from producer.contract import WriteRequest
 from producer.queues import Lane, Stage
 from tests.scripted_model import ScriptedModel
-from worker import models_in_use
+from worker import models_in_use, settings
 from worker.turns import life
 from worker.turns.dispatch import dispatch, is_busy
 from worker.turns.recording import record
 from worker.turns.running import Applied, Moved, run_stage
 
 Accept = Callable[..., list[Acceptance]]
+
+
+@pytest.fixture
+def no_long_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What waits is ready again at once, nearly."""
+    monkeypatch.setenv("MANDUA_RETRY_BASE_SEC", "0.001")
+    settings.settings.cache_clear()
+    yield
+    settings.settings.cache_clear()
 
 
 @pytest.fixture

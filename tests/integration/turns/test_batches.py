@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +13,6 @@ from producer.accepting import accept, envelope
 from producer.contract import WriteRequest
 from producer.queues import Lane, Stage
 from tests.scripted_model import Fault, ScriptedModel, tokens_of
-from worker import settings
 from worker.turns import batches
 from worker.turns.dispatch import dispatch
 from worker.turns.life import periods
@@ -36,12 +35,7 @@ SELECT f.fact_text, f.entity_key, f.speaker, f.event_date, f.valid_from, f.valid
 """
 
 
-@pytest.fixture(autouse=True)
-def _no_long_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MANDUA_RETRY_BASE_SEC", "0.001")
-    settings.settings.cache_clear()
-    yield
-    settings.settings.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_long_waits")
 
 
 @pytest.fixture

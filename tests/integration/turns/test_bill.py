@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -12,7 +12,6 @@ import pytest
 from producer.queues import Stage
 from tests.acceptance.stack import lives_in
 from tests.scripted_model import EMBEDDING, Fault, ScriptedModel, tokens_of
-from worker import settings
 from worker.llm.provider import Completion, Usage
 from worker.turns.dispatch import dispatch
 from worker.turns.hold import begin
@@ -23,12 +22,7 @@ from worker.write.calls import CallUsage
 BROKEN = Fault.broken("Claro! Anotado.")
 
 
-@pytest.fixture(autouse=True)
-def _no_long_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MANDUA_RETRY_BASE_SEC", "0.001")
-    settings.settings.cache_clear()
-    yield
-    settings.settings.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_long_waits")
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +14,6 @@ from producer.contract import WriteRequest
 from producer.queues import Lane, Stage
 from tests.integration.turns.test_batches import FACTS, work
 from tests.scripted_model import Call, Fault, ScriptedModel, tokens_of
-from worker import settings
 from worker.llm.offline import OfflineProvider
 from worker.turns.dispatch import Dispatched, dispatch
 from worker.turns.running import Applied, Stale, Waiting, run_stage
@@ -30,12 +29,7 @@ SELECT e.message, r.state, r.status, r.stage, r.cause, r.starts FROM runs r JOIN
 """
 
 
-@pytest.fixture(autouse=True)
-def _no_long_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MANDUA_RETRY_BASE_SEC", "0.001")
-    settings.settings.cache_clear()
-    yield
-    settings.settings.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_long_waits")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -26,12 +26,7 @@ from worker.turns.running import Applied, Moved, Parked, Stale, Waiting, run_sta
 GIBBERISH = "Claro! Anotado."
 
 
-@pytest.fixture(autouse=True)
-def _no_long_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setenv("MANDUA_RETRY_BASE_SEC", "0.001")
-    settings.settings.cache_clear()
-    yield
-    settings.settings.cache_clear()
+pytestmark = pytest.mark.usefixtures("no_long_waits")
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ from uuid import UUID
 import pytest
 from sqlalchemy import Engine
 
-from tests.integration.turns.test_running import GIBBERISH, _no_long_waits, read_blind, write  # noqa: F401
+from tests.integration.turns.test_running import GIBBERISH, read_blind, write  # noqa: F401
 from tests.scripted_model import Fault, ScriptedModel
 from worker import settings
 from worker.cli.app import run
 from worker.read import trace
 from worker.turns.replay import replay
+
+pytestmark = pytest.mark.usefixtures("no_long_waits")
 
 SAID = "Moro em Curitiba, a senha do wifi é Tr0ub4dor9"
 
