@@ -32,17 +32,24 @@ class ReadSession(Protocol):
 
 
 def engine(url: str | None = None) -> Engine:
-    """The engine of this process for ``url`` (DATABASE_URL if None), its pool sized to the threads."""
+    """The engine of this process for ``url`` (DATABASE_URL if None), its pool sized to the threads.
+
+    Its sessions keep the plans of their statements, which may have been made while the tables were small, so that a
+    sequential scan looked cheap; there is an index for all that a message asks.
+    """
     url = url or settings().require_database_url()
     key = (os.getpid(), url)
     with _lock:
         if key not in _engines:
-            _engines[key] = make_engine(url, pool_size=settings().pool_size)
+            _engines[key] = make_engine(url, pool_size=settings().pool_size, options="-c enable_seqscan=off")
         return _engines[key]
 
 
-def make_engine(url: str, *, pool_size: int = 5) -> Engine:
-    """A new engine. Statements end after 30 s, a transaction left idle after 60 s: nothing here needs longer."""
+def make_engine(url: str, *, pool_size: int = 5, options: str = "") -> Engine:
+    """A new engine. Statements end after 30 s, a transaction left idle after 60 s: nothing here needs longer.
+
+    ``options`` are more settings of its sessions, as libpq takes them.
+    """
     made = create_engine(
         "postgresql+psycopg://" + url.split("://", 1)[1],
         pool_size=pool_size,
@@ -53,7 +60,7 @@ def make_engine(url: str, *, pool_size: int = 5) -> Engine:
             "connect_timeout": 5,
             "prepare_threshold": 1,  # planning took half of the database's time; the default waits for the fifth use
             "application_name": "mandua",
-            "options": "-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off",
+            "options": f"-c statement_timeout=30000 -c idle_in_transaction_session_timeout=60000 -c jit=off {options}",
             "keepalives_idle": 30,
             "tcp_user_timeout": 20000,
         },
@@ -77,12 +84,15 @@ def _prepare_connection(dbapi_connection: PsycopgConnection[Any], _record: objec
 
 @contextmanager
 def read_session(bind: Engine | None = None) -> Iterator[Session]:
-    """A session for reading: rolled back at the end, so that nothing a planner does can be stored."""
+    """A session for reading: what it begins is READ ONLY, so that nothing a planner does can be stored.
+
+    It ends with COMMIT: at a ROLLBACK psycopg forgets all prepared statements of the connection, and Postgres would
+    plan each of them anew.
+    """
     with Session(bind or engine()) as session:
-        try:
-            yield session
-        finally:
-            session.rollback()
+        session.connection(execution_options={"postgresql_readonly": True})
+        yield session
+        session.commit()
 
 
 def within(session: Session) -> ReadSession:

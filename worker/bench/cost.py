@@ -111,8 +111,11 @@ def measure(
     return result
 
 
-def fill(url: str, size: int, people: int) -> None:
-    """Store ``size`` facts of AGENT as if messages 0 to ``size``/2 had been read: entities, aliases, links, vectors."""
+def fill(url: str, size: int, people: int, *, analyze: bool = True) -> None:
+    """Store ``size`` facts of AGENT as if messages 0 to ``size``/2 had been read: entities, aliases, links, vectors.
+
+    ``analyze``: tell the planner at once, as autovacuum does within a minute.
+    """
     from worker.write.names import entity_key, fold, text_hash
 
     facts = [fact for number in range(size // 2) for fact in stored(spoken(number, people))]
@@ -148,8 +151,9 @@ def fill(url: str, size: int, people: int) -> None:
         ) as rows:
             for fact_id, (name, _) in zip(ids, facts, strict=True):
                 rows.write_row((fact_id, AGENT, keys[name], True))
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ANALYZE")
+    if analyze:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ANALYZE")
 
 
 def stored(said: Spoken) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from worker.care import forget_sql as sql
 from worker.care.forgotten_names import NEVER, pattern
+from worker.care.tables import ANALYZE
 from worker.db import autocommit
 from worker.write.relationships import refresh_edges
 
@@ -83,7 +84,7 @@ def forget(
         work.counts["queued"] = len(queued)
         receipt = work.receipt(kind, entity_key or (str(event_id) if event_id else ""), queued)
     with autocommit(bind) as connection:
-        connection.execute(text(sql.ANALYZE))
+        connection.execute(text(ANALYZE))
     return receipt
 
 

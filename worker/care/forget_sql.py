@@ -323,13 +323,6 @@ INSERT INTO going_events SELECT DISTINCT id FROM gone WHERE id IS NOT NULL ON CO
 DROP_PENDING = "DELETE FROM pending_operations WHERE agent_id = :agent"
 DROP_DRY_RUNS = "DELETE FROM dry_runs WHERE request ->> 'agent_id' = :agent"
 
-# The planner's statistics quote common and typical values; they are taken anew from what is left.
-ANALYZE = """
-ANALYZE memory_events, event_annotations, memory_entities, memory_entity_aliases, memory_facts, memory_fact_revisions,
-  memory_fact_confirmations, memory_fact_entity_links, memory_entity_relationships, memory_relationship_evidence,
-  entity_merges, memory_entities_distinct, runs, run_plans, run_results, imports, import_rows
-"""
-
 RECEIPT = """
 INSERT INTO forget_receipts (kind, salt, digest, counts)
 VALUES (:kind, :salt, :digest, CAST(:counts AS jsonb)) RETURNING id, forgotten_at

@@ -12,7 +12,8 @@ from sqlalchemy import Engine, text
 from sqlalchemy.engine import Connection
 
 from worker.care.export import COLUMNS, FORMAT, KNOWN, ROWS_A_BATCH, WIDTH
-from worker.care.tables import AGENT_TABLES
+from worker.care.tables import AGENT_TABLES, ANALYZE
+from worker.db import autocommit
 
 
 class RestoreError(Exception):
@@ -78,6 +79,8 @@ def restore(bind: Engine, lines: Iterable[dict[str, Any]], *, even_forgotten: bo
             raise RestoreError("this export is cut off or was changed: its last line counts other rows")
         connection.execute(text("SET CONSTRAINTS ALL IMMEDIATE"))
         connection.execute(text(STILL_FORGOTTEN), {"agent": header["agent_id"], "salt": secrets.token_bytes(16)})
+    with autocommit(bind) as connection:
+        connection.execute(text(ANALYZE))
     return counts
 
 

@@ -41,3 +41,11 @@ DEPLOYMENT_TABLES = frozenset(
     {"alembic_version", "dry_runs", "workers", "model_health", "ledger_marks", "run_totals", "forgotten_events",
      "forget_receipts", "imports", "import_rows"}
 )  # fmt: skip
+
+# The planner's statistics, taken anew: they quote common and typical values, which may have been forgotten; and of what
+# was brought back the workers' plans know nothing yet.
+ANALYZE = """
+ANALYZE memory_events, event_annotations, memory_entities, memory_entity_aliases, memory_facts, memory_fact_revisions,
+  memory_fact_confirmations, memory_fact_entity_links, memory_entity_relationships, memory_relationship_evidence,
+  entity_merges, memory_entities_distinct, runs, run_plans, run_results, imports, import_rows
+"""

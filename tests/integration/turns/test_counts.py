@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, text
 
 from producer.accepting import envelope
 from producer.contract import WriteRequest
@@ -15,6 +15,7 @@ from tests.integration.turns.conftest import counted
 from tests.scripted_model import EMBEDDING, ScriptedModel
 from worker.bench.cost import AGENT, fill
 from worker.bench.workload import reply_to, spoken
+from worker.db import autocommit
 from worker.turns import life
 from worker.turns.dispatch import dispatch
 from worker.turns.recording import record
@@ -77,6 +78,46 @@ def test_a_message_costs_no_more_calls_and_statements_on_a_large_store(
     assert sum(calls for calls, _, _ in counts) <= 2 * len(counts)
     assert max(embeddings for _, embeddings, _ in counts) <= 3
     assert max(statements for _, _, statements in counts) <= 40 + 2
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+def test_plans_made_for_small_tables_stay_good_when_they_grow(
+    process, database: Engine, database_url: str, model: ScriptedModel, analyzed: bool
+):
+    """A worker keeps its plans, and autovacuum looks at the new sizes after a minute only. One plan was bad enough for
+    two million pages a message: what was to be looked up was looked for anew for each row of the other side."""
+    size, people = 5_000, 1_000
+    for task in ("informed_extraction", "entity_resolution", "reconciliation"):
+        model.on(task, lambda payload, task=task: reply_to(task, payload, people))
+    for number in range(9):  # a statement is prepared at its second use; its sixth plan is kept
+        process(spoken(number, people).text, agent="other")
+        if analyzed and number == 0:
+            with autocommit(database) as connection:
+                connection.execute(text("ANALYZE"))
+    fill(database_url, size, people, analyze=False)
+    before = total(database, "blks_hit + blks_read")
+    for number in range(size, size + 3):
+        process(spoken(number, people).text, agent=AGENT)
+    read = (total(database, "blks_hit + blks_read") - before) // 3
+    print(f"{read:,} pages a message")
+    assert read < 40_000
+
+
+def test_a_message_that_goes_well_rolls_nothing_back(process, database: Engine, model: ScriptedModel):
+    """At a ROLLBACK psycopg forgets the connection's prepared statements, and all of them are planned anew."""
+    model.on("informed_extraction", many_facts(2))
+    before = total(database, "xact_rollback")
+    process("Clara Rezende owns item0 of shop0 and item1 of shop7 at Orion Tech")
+    assert total(database, "xact_rollback") == before
+
+
+def total(database: Engine, columns: str) -> int:
+    """What Postgres counts of this database, up to now for the connection that is next in the pool."""
+    with autocommit(database) as connection:
+        connection.execute(text("SELECT pg_stat_force_next_flush()"))
+        return connection.execute(
+            text(f"SELECT {columns} FROM pg_stat_database WHERE datname = current_database()")
+        ).scalar_one()
 
 
 def test_noise_takes_one_stage_and_no_call(process, database: Engine, model: ScriptedModel):

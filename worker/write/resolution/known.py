@@ -105,6 +105,8 @@ SELECT e.canonical_key AS key, w.key AS asked, e.display_name AS display, e.enti
 # the order of names (those with which it shares most of its beginning, however many begin like it); ``+ 0`` keeps the
 # order exact whatever indexes there are. Placeholders have no name to compare. Of more than POOL entities of a type,
 # those beyond its neighbours are whichever the index gives first: exact and whole names never depend on them.
+# Entities are looked up one by one (OFFSET 0 keeps a join from being made of it): a plan of a small table's time went
+# through all of them and looked for the candidates anew for each.
 _CANDIDATES = """
 SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_type, false AS placeholder,
        left(e.profile_text, 600) AS profile, c.distance,
@@ -134,12 +136,15 @@ SELECT w.number, e.canonical_key AS key, e.display_name AS display, e.entity_typ
                  ORDER BY a.alias_folded USING ~>~ LIMIT :pool) s
          WHERE w.types IS NULL OR s.entity_type = ANY (w.types) LIMIT :near / 2)
      ) p
-     JOIN memory_entities v ON v.agent_id = :agent_id AND v.canonical_key = p.key
+    CROSS JOIN LATERAL (
+      SELECT m.embedding, m.merged_into, m.is_placeholder FROM memory_entities m
+       WHERE m.agent_id = :agent_id AND m.canonical_key = p.key OFFSET 0) v
     WHERE v.merged_into IS NULL AND NOT v.is_placeholder
     ORDER BY distance NULLS LAST, p.key
     LIMIT :nearest
  ) c
-  JOIN memory_entities e ON e.agent_id = :agent_id AND e.canonical_key = c.key
+ CROSS JOIN LATERAL (
+   SELECT * FROM memory_entities m WHERE m.agent_id = :agent_id AND m.canonical_key = c.key OFFSET 0) e
  ORDER BY w.number, c.distance NULLS LAST, e.canonical_key
 """
 NEAREST_BY_VECTOR = text(_CANDIDATES.format(distance="(v.embedding <=> w.vector) + 0"))
