@@ -22,7 +22,7 @@ _FAMILY_OF = {word: family for family, members in _FAMILIES.items() for word in 
 _UNSURE = frozenset({"unknown", "other", "concept", "thing", "entity", "none", "null", "misc", "object", "undefined"})
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def family(entity_type: str) -> str:
     """The sort of thing that a type names: "company" is an "organization"; an unfamiliar type is its own family."""
     kind = type_name(entity_type)

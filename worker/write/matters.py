@@ -48,7 +48,7 @@ def of_another_matter(new: str, old: str, names: Iterable[str] = ()) -> bool:
     return True
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _matter(text: str, subject: frozenset[str]) -> frozenset[str]:
     """The matters that the first telling verb leaves open; none where no verb tells."""
     if _AGE.search(fold(text)):

@@ -186,7 +186,7 @@ def _spaced(text: str, *, symbols: bool) -> str:
     return _spaced_name(text, symbols) if len(text) <= 120 else _respaced(text, symbols)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=2048)
 def _spaced_name(text: str, symbols: bool) -> str:
     return _respaced(text, symbols)
 

@@ -57,7 +57,7 @@ class PersonName:
     suffixes: frozenset[str]
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1024)
 def person_name(name: str) -> PersonName:
     """The parts of a person's name. A leading "Sr." is a title, a trailing one a generation."""
     tokens = words(name)
@@ -224,7 +224,7 @@ def _common_prefix(one: str, other: str) -> str:
     return one[:length]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _sound(word: str) -> str:
     """A word without what spellings of one name differ in: ph/f, th/t, y/i, k/c, z/s, doubled letters, a silent h."""
     for written, heard in (("ph", "f"), ("th", "t"), ("ck", "c"), ("y", "i"), ("k", "c"), ("z", "s"), ("w", "v")):

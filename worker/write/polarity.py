@@ -149,8 +149,8 @@ def languages_of(text: str) -> frozenset[str]:
 
 
 # Facts are compared pair by pair; whole messages come once, and would only fill the memory.
-_negations_of_sentence = lru_cache(maxsize=4096)(_negations)
-_numbers_of_sentence = lru_cache(maxsize=4096)(_numbers)
+_negations_of_sentence = lru_cache(maxsize=1024)(_negations)
+_numbers_of_sentence = lru_cache(maxsize=1024)(_numbers)
 
 
 # -- words ---------------------------------------------------------------------------------------------------------

@@ -173,7 +173,7 @@ def relation_sentence(source: str, rel_type: str, target: str, language: Languag
     return f"{source} {phrase} {target}"
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def says_over(text: str) -> bool:
     """Whether ``text`` says in so many words that something no longer is."""
     return _OVER.search(fold(text).lower()) is not None
@@ -232,14 +232,14 @@ def stays_over(over: str, new: str, names: Iterable[str] = ()) -> bool:
     return bool(objects) and not any(_known(token, _content(new)) for token in objects)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def tells_of_an_end(text: str) -> bool:
     """Whether ``text`` tells of an event that ended a state ("left Acme", "vendeu o carro"), and of no state."""
     content = _content(text)
     return any(content & events and not content & states for events, states in _ENDINGS)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _content(text: str) -> frozenset[str]:
     return frozenset(token for token in words(text) if token not in _STOP)
 

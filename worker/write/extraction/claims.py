@@ -198,12 +198,12 @@ def overlap(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     return frozenset(word for word in one if not heads.isdisjoint(_heads_of(word, "<", ">")))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _heads(words: frozenset[str]) -> frozenset[str]:
     return frozenset(head for word in words for head in _heads_of(word, ">", "<"))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _sought(words: frozenset[str]) -> frozenset[str]:
     return frozenset(head for word in words for head in _heads_of(word, "<", ">"))
 
