@@ -95,6 +95,17 @@ def read_session(bind: Engine | None = None) -> Iterator[Session]:
         session.commit()
 
 
+def take_back(session: Session) -> None:
+    """End the transaction with nothing stored, and keep the connection's prepared statements.
+
+    Of them psycopg forgets all at a ``rollback()``, for the sake of those who roll a change of a table back. This is
+    for what is often taken back and changes rows only.
+    """
+    driver: PsycopgConnection[Any] = session.connection().connection.driver_connection  # type: ignore[assignment]
+    driver.pgconn.exec_(b"ROLLBACK")
+    session.rollback()
+
+
 def within(session: Session) -> ReadSession:
     """Reading in a transaction that is open already, and sees what it has written; nothing is taken back."""
 

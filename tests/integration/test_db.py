@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import InternalError
+from sqlalchemy.orm import Session
 
-from worker.db import autocommit, read_session
+from worker.db import autocommit, read_session, take_back
 
 PREPARED = "SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%FROM memory_events%'"
 READING = text("SELECT count(*) FROM memory_events WHERE agent_id = :agent")
@@ -28,5 +29,17 @@ def test_statements_stay_prepared_over_readings(database: Engine):
     for _ in range(3):
         with read_session(database) as session:
             session.execute(READING, {"agent": "a"})
+    with autocommit(database) as connection:
+        assert connection.execute(text(PREPARED)).scalar() == 1
+
+
+def test_what_is_taken_back_is_not_stored_and_costs_no_prepared_statement(database: Engine):
+    for _ in range(3):
+        with Session(database) as session:
+            session.execute(READING, {"agent": "a"})
+            session.execute(text("INSERT INTO agent_seq (agent_id) VALUES ('a')"))
+            take_back(session)
+            assert session.execute(text("SELECT count(*) FROM agent_seq")).scalar() == 0
+            session.commit()
     with autocommit(database) as connection:
         assert connection.execute(text(PREPARED)).scalar() == 1

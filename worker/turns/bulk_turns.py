@@ -22,7 +22,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.orm import Session
 
 from producer.queues import Lane, Stage
-from worker.db import engine, within
+from worker.db import engine, take_back, within
 from worker.llm.provider import Completion, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
@@ -288,7 +288,7 @@ class _Turn:
             holding.lock_for_apply(session.connection(), self._leader.start.hold)
             done = self._applied(session, wanted)
             if wanted or not done or done[0].member is not self._leader:
-                session.rollback()
+                take_back(session)
                 return None
             statuses = [self._finish(session, place, one) for place, one in enumerate(done)]
             runs = [one.member.start.hold.run_id for one in done]
