@@ -31,14 +31,16 @@ class GatheredEvents(bootsteps.StartStopStep):  # type: ignore[misc]
         self._timer = consumer.hub.call_repeatedly(SECONDS, self._send, consumer)
 
     def stop(self, consumer: Any) -> None:
-        """Send what is left; what comes while running tasks end goes Celery's own way."""
+        """End: what comes while running tasks end goes Celery's own way. What is left is sent, but not where the
+        connection was lost, for trying would put off the next one."""
         if self._timer is None:
             return
         self._timer.cancel()
         self._timer = None
         if consumer.event_dispatcher is not None:
             consumer.event_dispatcher.on_send_buffered = consumer.on_send_event_buffered
-        self._send(consumer)
+        if consumer.blueprint.state != bootsteps.RUN:
+            self._send(consumer)
 
     @staticmethod
     def _send(consumer: Any) -> None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from celery import Celery
+from celery import Celery, bootsteps
 from kombu import Consumer, Exchange, Queue
 from kombu.asynchronous import Hub
 
@@ -21,6 +21,7 @@ def consumer() -> Iterator[Any]:
     with app.connection() as connection:
         hub = Hub()
         made = SimpleNamespace(hub=hub, told=[], on_send_event_buffered=lambda: made.told.append("at once"))
+        made.blueprint = SimpleNamespace(state=bootsteps.RUN)
         made.event_dispatcher = app.events.Dispatcher(
             connection, buffer_group=["task"], on_send_buffered=made.on_send_event_buffered
         )
@@ -60,10 +61,20 @@ def test_a_consumer_that_ends_sends_what_is_left_and_leaves_the_rest_to_celery(c
     step = GatheredEvents(consumer)
     step.start(consumer)
     consumer.event_dispatcher.send("task-started", uuid="1")
+    consumer.blueprint.state = bootsteps.CLOSE
     step.stop(consumer)
     assert received(consumer) == [["1"]]
     consumer.event_dispatcher.send("task-succeeded", uuid="1")
     assert consumer.told == ["at once"]
+    assert not [scheduled for scheduled in consumer.hub.timer.queue if not scheduled.entry.canceled]
+
+
+def test_a_lost_connection_is_not_tried_once_more(consumer: Any):
+    step = GatheredEvents(consumer)
+    step.start(consumer)
+    consumer.event_dispatcher.send("task-started", uuid="1")
+    step.stop(consumer)
+    assert received(consumer) == []
 
 
 def test_a_full_buffer_does_not_wait(consumer: Any):

@@ -37,7 +37,7 @@ class _Read:
     memory: dict[str, list[tuple[Any, ...]]]
 
 
-def bulk(scene: Scene, *, messages: int = 160, latency: float = 0.5, batch: int = 8) -> list[Figure]:
+def bulk(scene: Scene, *, messages: int = 96, latency: float = 0.5, batch: int = 8) -> list[Figure]:
     """Messages a second, model calls and tokens a message, one by one and ``batch`` at a time, in this one run."""
     one = _read(scene, messages, latency, 1)
     many = _read(scene, messages, latency, batch)

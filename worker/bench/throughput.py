@@ -28,25 +28,34 @@ def backlog(scene: Scene, agents: int, each: int, *, bulk: bool, name: str = "a"
 
 
 def many_agents(scene: Scene, *, agents: int = 20, each: int = 30, latency: float = 0.5) -> list[Figure]:
-    """Messages a second of a backlog of ``agents`` agents, two worker processes of 16 slots, ``latency`` a call; beside
-    bare Celery on the same processes, with tasks that do nothing and with two that wait as a call does."""
+    """Messages a second of a backlog of ``agents`` agents, two worker processes of 16 slots, ``latency`` a call, in the
+    live lane and then as bulk; beside bare Celery on the same processes, with tasks that do nothing and with two that
+    wait as a call does."""
     scene.fresh()
-    with model(people=PEOPLE, latency=latency) as answering:
-        with scene.workers(scene.environment(answering), (SLOTS, ALL_QUEUES), (SLOTS, ALL_QUEUES)):
-            warm = backlog(scene, 4 * SLOTS, 1, bulk=False, name="warm")
-            scene.until_finished(warm)
-            answering.reset()
-            scene.say(f"throughput: {agents} agents, {each} messages each, {latency} s a call")
-            began = time.monotonic()
-            many = backlog(scene, agents, each, bulk=False)
-            scene.until_finished(warm + many)
-            rate = many / (time.monotonic() - began)
+    many = agents * each
+    with (
+        model(people=PEOPLE, latency=latency) as answering,
+        scene.workers(scene.environment(answering), (SLOTS, ALL_QUEUES), (SLOTS, ALL_QUEUES)),
+    ):
+        warm = backlog(scene, 4 * SLOTS, 1, bulk=False, name="warm")
+        scene.until_finished(warm)
+        answering.reset()
+        scene.say(f"throughput: {agents} agents, {each} messages each, {latency} s a call")
+        began = time.monotonic()
+        backlog(scene, agents, each, bulk=False)
+        scene.until_finished(warm + many)
+        rate = many / (time.monotonic() - began)
         calls = answering.calls()
+        began = time.monotonic()
+        backlog(scene, agents, each, bulk=True, name="b")
+        scene.until_finished(warm + 2 * many)
+        shared = many / (time.monotonic() - began)
     empty = bare_celery(scene, messages=many, slots=SLOTS)
     waiting = bare_celery(scene, messages=many, slots=SLOTS, latency=latency)
     most = agents / latency
     return [
         Figure(f"{agents} agents, backlog", rate, "messages/s", note=f"{latency} s a call, {many} messages"),
+        Figure(f"{agents} agents, bulk backlog", shared, "messages/s", note="up to 8 messages a call and a turn"),
         Figure("bare Celery, five empty tasks", empty, "messages/s", note="nine transactions a message"),
         Figure(f"{agents} agents / bare Celery, empty", rate / empty, "×", at_least=0.6,
                note=f"by order alone, {agents} agents with a call a turn make at most {most:.0f}/s"),
