@@ -10,12 +10,13 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import lru_cache
 from typing import Any, Protocol
 
 import psycopg
 from pgvector.psycopg import register_vector
 from psycopg import Connection as PsycopgConnection
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, TextClause, create_engine, event, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.orm import Session
 
@@ -23,6 +24,12 @@ from worker.settings import settings
 
 _engines: dict[tuple[int, str], Engine] = {}
 _lock = threading.Lock()
+
+
+@lru_cache(maxsize=512)
+def sql(statement: str) -> TextClause:
+    """``statement`` as SQLAlchemy executes it. To look for its parameters takes as long as a small one, so once."""
+    return text(statement)
 
 
 class ReadSession(Protocol):

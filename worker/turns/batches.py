@@ -15,10 +15,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
-from sqlalchemy import Row, text
+from sqlalchemy import Row
 
 from producer.queues import Lane
-from worker.db import autocommit, read_session
+from worker.db import autocommit, read_session, sql
 from worker.llm.provider import Completion, ModelError, Usage
 from worker.models_in_use import embedding_model, language_model
 from worker.turns import hold as holding
@@ -189,7 +189,7 @@ class _Batch:
     def _claim(self, message: Message) -> Sequence[Row[Any]]:
         with autocommit() as connection:
             return connection.execute(
-                text(CLAIM),
+                sql(CLAIM),
                 {"run": self._start.hold.run_id, "agent": self._start.hold.agent_id, "session": message.session_id,
                  "overrides": json.dumps(self._start.row.request.get("config_overrides") or {}),
                  "many": message.config.bulk_batch - 1, "token": self._token, "worker": worker_name(), **periods()},
@@ -213,7 +213,7 @@ class _Batch:
         names = ("replies", "usages", "ins", "outs", "usds")
         with autocommit() as connection:
             connection.execute(
-                text(KEEP),
+                sql(KEEP),
                 {"runs": [row.id for row in self._claimed], "token": self._token, "key": BATCHED,
                  "agent": self._start.hold.agent_id, **dict(zip(names, map(list, columns), strict=True))},
             )  # fmt: skip

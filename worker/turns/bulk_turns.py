@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 import structlog
-from sqlalchemy import Row, text
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from producer.queues import Lane, Stage
-from worker.db import engine, take_back, within
+from worker.db import engine, sql, take_back, within
 from worker.llm.provider import Completion, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
@@ -293,7 +293,7 @@ class _Turn:
             statuses = [self._finish(session, place, one) for place, one in enumerate(done)]
             runs = [one.member.start.hold.run_id for one in done]
             given = {"runs": runs, "more": len(done) - 1, "agent": self._leader.start.hold.agent_id}
-            session.connection().execute(text(AS_ONE_BY_ONE), given)
+            session.connection().execute(sql(AS_ONE_BY_ONE), given)
             self._give_back(session, len(done))
             session.commit()
         log.info("bulk_turn", messages=len(done), left=len(self._all) - len(done))
@@ -379,7 +379,7 @@ class _Turn:
             "ins": [one.input_tokens for one in bills], "outs": [one.output_tokens for one in bills],
             "usds": [one.cost_usd for one in bills], "agent": self._leader.start.hold.agent_id,
         }  # fmt: skip
-        session.connection().execute(text(GIVE_BACK), given)
+        session.connection().execute(sql(GIVE_BACK), given)
 
     def _let_go(self) -> None:
         """Let go of the others where nothing came of the turn. Raises LostHold."""

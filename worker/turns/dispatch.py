@@ -15,7 +15,7 @@ from sqlalchemy import Row, text
 from sqlalchemy.engine import Connection, Engine
 
 from producer.queues import RUN_STAGES, Lane, Stage
-from worker.db import autocommit, engine
+from worker.db import autocommit, engine, sql
 from worker.turns.life import LIVING, periods
 
 # How many later runs of a lane may be extracted while the head is at work.
@@ -118,7 +118,7 @@ def is_busy(agent_id: str, bind: Engine | None = None) -> bool:
         "many_bulk": 1 + LOOKAHEAD[Lane.BULK], "many": 2 + LOOKAHEAD[Lane.BULK], **periods(),
     }  # fmt: skip
     with autocommit(bind) as connection:
-        return bool(connection.execute(text(BUSY), bound).scalar())
+        return bool(connection.execute(sql(BUSY), bound).scalar())
 
 
 def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
@@ -128,11 +128,11 @@ def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
     """
     with (bind or engine()).begin() as connection:
         connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-        turn = connection.execute(text(LOCK_TURN), {"agent": agent_id, **periods()}).one_or_none()
+        turn = connection.execute(sql(LOCK_TURN), {"agent": agent_id, **periods()}).one_or_none()
         if turn is None:
             return Dispatched(agent_id)
         runs = connection.execute(
-            text(NEXT_RUNS), {"agent": agent_id, "many": 1 + max(LOOKAHEAD.values()), **periods()}
+            sql(NEXT_RUNS), {"agent": agent_id, "many": 1 + max(LOOKAHEAD.values()), **periods()}
         ).all()
         taken = _take(connection, agent_id, turn, runs)
         ahead = _ahead(connection, runs)
@@ -140,7 +140,7 @@ def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
         wait = float(runs[0].wait) if runs and runs[0].wait is not None and runs[0].wait > 0 else None
         if wait is not None or not runs:
             with (bind or engine()).begin() as connection:
-                connection.execute(text(SET_WAKE), {"agent": agent_id, "next_seq": turn.next_seq, "wait": wait})
+                connection.execute(sql(SET_WAKE), {"agent": agent_id, "next_seq": turn.next_seq, "wait": wait})
         return Dispatched(agent_id, ahead=ahead, wait=wait)
     if taken is None:
         return Dispatched(agent_id, ahead=ahead)
@@ -159,17 +159,17 @@ def _take(
     if turn.holder == "lost":
         head = next((run for run in runs if run.id == turn.run_id), None)
         if head is not None:
-            connection.execute(text(SEND_AGAIN), {"agent": agent_id})
+            connection.execute(sql(SEND_AGAIN), {"agent": agent_id})
             return head, int(turn.fence)
     head = runs[0]
     if head.wait is not None and head.wait > 0:
         return None
     if head.stage == Stage.EXTRACT and head.ahead_token is not None and head.ahead_living:
         return None  # its extraction is at work ahead; the end of it dispatches
-    started = connection.execute(text(START_RUN), {"run": head.id, "ahead_token": head.ahead_token})
+    started = connection.execute(sql(START_RUN), {"run": head.id, "ahead_token": head.ahead_token})
     if started.rowcount == 0:
         return None
-    fence = connection.execute(text(TAKE_TURN), {"agent": agent_id, "run": head.id}).scalar_one()
+    fence = connection.execute(sql(TAKE_TURN), {"agent": agent_id, "run": head.id}).scalar_one()
     return head, int(fence)
 
 
@@ -185,5 +185,5 @@ def _ahead(connection: Connection, runs: Sequence[Row[Any]]) -> list[tuple[UUID,
         and not (run.wait is not None and run.wait > 0)
     ]
     if chosen:
-        connection.execute(text(MARK_AHEAD), {"runs": [run for run, _ in chosen]})
+        connection.execute(sql(MARK_AHEAD), {"runs": [run for run, _ in chosen]})
     return chosen

@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from uuid import UUID
 
-from sqlalchemy import text
-
 from producer.contract import WriteRequest, WriteResult
-from worker.db import autocommit, read_session
+from worker.db import autocommit, read_session, sql
 from worker.llm.provider import ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
@@ -24,7 +22,7 @@ ANSWER = "UPDATE dry_runs SET result = CAST(:result AS jsonb) WHERE id = :id"
 def dry_run(run_id: UUID) -> None:
     """Answer a dry run; one that nobody waits for any more is passed over."""
     with autocommit() as connection:
-        request = connection.execute(text(READ), {"id": run_id}).scalar()
+        request = connection.execute(sql(READ), {"id": run_id}).scalar()
     if request is None:
         return
     message = message_of_request(WriteRequest.model_validate(request), run_id)
@@ -38,7 +36,7 @@ def dry_run(run_id: UUID) -> None:
     except ModelError as error:
         result = WriteResult(status="failed", success=False, error=f"extract: {error.cause.value}")
     with autocommit() as connection:
-        connection.execute(text(ANSWER), {"id": run_id, "result": result.model_dump_json()})
+        connection.execute(sql(ANSWER), {"id": run_id, "result": result.model_dump_json()})
 
 
 def message_of_request(request: WriteRequest, event_id: UUID) -> Message:

@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import DBAPIError
 
 from producer.queues import Stage
-from worker.db import autocommit
+from worker.db import autocommit, sql
 from worker.turns.life import LEASE_END, lose, periods, worker_name
 from worker.turns.limits import Cooling
 
@@ -289,7 +289,7 @@ def begin(run_id: UUID, fence: int | None, stage: Stage) -> Start | None:
     asked = {"run": run_id, "fence": fence, "stage": stage.value, "token": token, "worker": worker_name()}
     try:
         with autocommit() as connection:
-            row = connection.execute(text(statement), asked | periods()).one_or_none()
+            row = connection.execute(sql(statement), asked | periods()).one_or_none()
     except DBAPIError:
         lose(token)  # it may have begun all the same
         raise
@@ -370,7 +370,7 @@ def park_dead(run_id: UUID, fence: int | None, *, cause: str) -> Row[Any] | None
     """Give up the run whose own process died in the middle of a stage; its agent_id, None if nothing was under way."""
     statement = _PARK_DEAD.format(mine=_DEAD_AHEAD if fence is None else _DEAD_TURN)
     with autocommit() as connection:
-        return connection.execute(text(statement), {"run": run_id, "fence": fence, "cause": cause}).one_or_none()
+        return connection.execute(sql(statement), {"run": run_id, "fence": fence, "cause": cause}).one_or_none()
 
 
 def finish(
@@ -379,7 +379,7 @@ def finish(
 ) -> None:  # fmt: skip
     """Mark the run done and free the turn, in the transaction that applied its plan. Raises LostHold: roll back."""
     finished = connection.execute(
-        text(FINISH_RUN),
+        sql(FINISH_RUN),
         {"run": hold.run_id, "agent": hold.agent_id, "status": status, "result": result,
          "timings": json.dumps(timings), "told": told, **bill.parameters()},
     )
@@ -393,7 +393,7 @@ def step(connection: Connection, hold: Hold, *, request: str, bill: Bill, timing
     ``request`` (JSON) is what the next step starts from.
     """
     stepped = connection.execute(
-        text(STEP_RUN),
+        sql(STEP_RUN),
         {"run": hold.run_id, "agent": hold.agent_id, "request": request, "timings": json.dumps(timings),
          **bill.parameters()},
     )  # fmt: skip
@@ -403,7 +403,7 @@ def step(connection: Connection, hold: Hold, *, request: str, bill: Bill, timing
 
 def lock_for_apply(connection: Connection, hold: Hold) -> None:
     """Take the turn's row for the transaction that applies: from here on nobody can take it over. Raises LostHold."""
-    if connection.execute(text(FINISH_TURN), hold.parameters()).one_or_none() is None:
+    if connection.execute(sql(FINISH_TURN), hold.parameters()).one_or_none() is None:
         raise LostHold
 
 
@@ -416,12 +416,12 @@ def rows_as_holder(statement: str, hold: Hold, **more: Any) -> Sequence[Row[Any]
     """The rows of ``statement``, whose ``{mine}`` is the check of the hold; none where it is lost."""
     checked = statement.format(mine=_MINE_AHEAD if hold.ahead else _MINE)
     with autocommit() as connection:
-        return connection.execute(text(checked), hold.parameters(**more)).all()
+        return connection.execute(sql(checked), hold.parameters(**more)).all()
 
 
 def _checked(statement: str, hold: Hold, **more: Any) -> Row[Any]:
     with autocommit() as connection:
-        row = connection.execute(text(statement), hold.parameters(**more)).one_or_none()
+        row = connection.execute(sql(statement), hold.parameters(**more)).one_or_none()
     if row is None:
         raise LostHold
     return row

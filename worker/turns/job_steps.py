@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from sqlalchemy import text
 from sqlalchemy.orm import Session
 
 from producer.contract import MemoryConfig
-from worker.db import ReadSession, autocommit, engine
+from worker.db import ReadSession, autocommit, engine, sql
 from worker.maintenance.job import Step
 from worker.maintenance.schedule import job_named
 from worker.turns import hold as holding
@@ -51,7 +50,7 @@ def apply(start: Start, step: Step | None, usage: CallUsage, bill: Bill, timings
         items = 0 if step is None else step.apply(session)
         done = start.row.request.get("steps", 0) + (step is not None)
         outcome = "done" if step is None else "more" if done >= STEPS_A_RUN else None
-        row = connection.execute(text(RECORD), _record(start, usage, int(step is not None), items, outcome)).one()
+        row = connection.execute(sql(RECORD), _record(start, usage, int(step is not None), items, outcome)).one()
         if outcome is not None:
             result = json.dumps({"job": start.row.job, "steps": row.steps, "items": row.items, "outcome": outcome})
             holding.finish(connection, start.hold, status="ok", result=result, bill=bill, timings=timings)
@@ -64,7 +63,7 @@ def apply(start: Start, step: Step | None, usage: CallUsage, bill: Bill, timings
 def note_failure(start: Start, usage: CallUsage, cause: str) -> None:
     """Record that the run was given up, and why."""
     with autocommit() as connection:
-        connection.execute(text(RECORD), _record(start, usage, 0, 0, "failed", cause))
+        connection.execute(sql(RECORD), _record(start, usage, 0, 0, "failed", cause))
 
 
 def _record(

@@ -16,10 +16,9 @@ from contextlib import contextmanager
 from uuid import UUID
 
 import structlog
-from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from worker.db import autocommit
+from worker.db import autocommit, sql
 from worker.settings import settings
 
 # SQL fragments, bound with ``periods()``: which worker still lives, and until when a lease lasts.
@@ -108,16 +107,16 @@ def leave() -> None:
         _current = None
     try:
         with autocommit() as connection:
-            connection.execute(text(LEAVE), {"name": name})
+            connection.execute(sql(LEAVE), {"name": name})
     except SQLAlchemyError as error:
         log.warning("worker_leave_failed", error=type(error).__name__)
 
 
 def _beat(name: str) -> None:
     with autocommit() as connection:
-        connection.execute(text(BEAT), {"name": name})
+        connection.execute(sql(BEAT), {"name": name})
         if over := list(_lost):
-            connection.execute(text(END_STARTS), {"tokens": over})
+            connection.execute(sql(END_STARTS), {"tokens": over})
             _lost.difference_update(over)
 
 

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
-
-from worker.db import autocommit
+from worker.db import autocommit, sql
 from worker.llm.provider import Cause, ModelError
 from worker.settings import Settings
 
@@ -101,7 +99,7 @@ class _Remembered:
         with self._lock:
             if time.monotonic() - self._at >= self.FRESH:
                 with autocommit() as connection:
-                    row = connection.execute(text(SPENT_TODAY)).one()
+                    row = connection.execute(sql(SPENT_TODAY)).one()
                 self._tokens, self._usd, self._at = int(row.tokens), float(row.usd), time.monotonic()
             return self._tokens, self._usd
 
@@ -121,7 +119,7 @@ class _ImportsRemembered:
             asked = time.monotonic()
             if asked >= until:
                 with autocommit() as connection:
-                    usd = float(connection.execute(text(IMPORT_SPENT), {"import": import_id}).scalar_one())
+                    usd = float(connection.execute(sql(IMPORT_SPENT), {"import": import_id}).scalar_one())
                 now = time.monotonic()
                 self._known[import_id] = now + max(self.FRESH, self.TIMES * (now - asked)), usd
             return usd
@@ -138,7 +136,7 @@ def refuse_while_cooling(model: str, cooling: Cooling | None) -> None:
         raise ModelError(Cause(cooling.cause), "cooling", retry_after=cooling.seconds)
     if cooling.cause == Cause.MODEL_UNAVAILABLE:
         with autocommit() as connection:
-            probing = connection.execute(text(PROBE), {"model": model, "seconds": PROBE_SECONDS}).one_or_none()
+            probing = connection.execute(sql(PROBE), {"model": model, "seconds": PROBE_SECONDS}).one_or_none()
         if probing is None:
             raise ModelError(Cause.MODEL_UNAVAILABLE, "cooling", retry_after=PROBE_SECONDS)
 
@@ -150,7 +148,7 @@ def take_token(model: str, limits: Settings) -> None:
     rate, burst = limits.llm_calls_per_sec, float(limits.llm_burst)
     with autocommit() as connection:
         parameters = {"model": model, "rate": rate, "burst": burst, "longest": LONGEST_INLINE}
-        wait = connection.execute(text(TAKE_TOKEN), parameters).scalar_one_or_none()
+        wait = connection.execute(sql(TAKE_TOKEN), parameters).scalar_one_or_none()
     if wait is None:
         raise ModelError(Cause.RATE_LIMITED, "our own limit", retry_after=LONGEST_INLINE)
     if wait > 0:
@@ -170,14 +168,14 @@ def trip(error: ModelError) -> None:
 def _trip(model: str, cause: Cause, seconds: float, *, doubling: bool) -> None:
     with autocommit() as connection:
         connection.execute(
-            text(TRIP), {"model": model, "cause": cause.value, "seconds": seconds, "doubling": doubling}
+            sql(TRIP), {"model": model, "cause": cause.value, "seconds": seconds, "doubling": doubling}
         )
 
 
 def note_answer(model: str) -> None:
     """Note that ``model`` answered: it is well, and a pause is over."""
     with autocommit() as connection:
-        connection.execute(text(ANSWERED), {"model": model})
+        connection.execute(sql(ANSWERED), {"model": model})
 
 
 def out_of_money(limits: Settings, row: Any) -> tuple[str, float] | None:
@@ -206,4 +204,4 @@ def spend_wait(limits: Settings, agent_tokens: int, agent_usd: float) -> float |
     if not over:
         return None
     with autocommit() as connection:
-        return float(connection.execute(text(TO_MIDNIGHT)).scalar_one())
+        return float(connection.execute(sql(TO_MIDNIGHT)).scalar_one())

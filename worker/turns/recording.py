@@ -6,12 +6,11 @@ from typing import Any
 
 import psycopg
 from pydantic import ValidationError
-from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 
 from producer.accepting import accept
 from producer.contract import ENVELOPE
-from worker.db import autocommit, engine
+from worker.db import autocommit, engine, sql
 
 # Invariant: a producer that asks for the acceptance of a refused message finds the cause.
 REFUSE = """
@@ -48,6 +47,6 @@ def record(envelope: dict[str, Any]) -> str | None:
         return None
     with autocommit() as connection:
         connection.execute(
-            text(REFUSE), {"event": item.event_id, "agent": item.request.agent_id, "cause": acceptance.outcome}
+            sql(REFUSE), {"event": item.event_id, "agent": item.request.agent_id, "cause": acceptance.outcome}
         )
     raise RecordRefused(acceptance.outcome)

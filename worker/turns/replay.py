@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row
 from sqlalchemy.engine import Engine
 
-from worker.db import autocommit, engine
+from worker.db import autocommit, engine, sql
 from worker.read.ledger import CHOSEN, STANDS, Choice
 from worker.write.plans import PLAN_VERSION
 
@@ -98,14 +98,14 @@ def replay_chosen(choice: Choice, *, dry_run: bool = False, bind: Engine | None 
     """
     found = Replayed()
     with autocommit(bind) as connection:
-        parameters = {**choice.parameters(), "until": connection.execute(text(NOW)).scalar_one(),
+        parameters = {**choice.parameters(), "until": connection.execute(sql(NOW)).scalar_one(),
                       "plan_version": str(PLAN_VERSION)}  # fmt: skip
         if dry_run:
-            found.add(connection.execute(text(CHOOSE), {**parameters, "many": None}).all())
+            found.add(connection.execute(sql(CHOOSE), {**parameters, "many": None}).all())
             return found
     while True:
         with autocommit(bind) as connection:
-            chosen = connection.execute(text(CHOOSE), {**parameters, "many": EVENTS_A_BATCH}).all()
+            chosen = connection.execute(sql(CHOOSE), {**parameters, "many": EVENTS_A_BATCH}).all()
         made = _replay([row.event_id for row in chosen], bind)
         found.add(made)
         if not made:  # nothing is left, or somebody else replays the same
@@ -115,5 +115,5 @@ def replay_chosen(choice: Choice, *, dry_run: bool = False, bind: Engine | None 
 def _replay(events: Sequence[UUID], bind: Engine | None = None) -> Sequence[Row[tuple[str, str]]]:
     parameters = {"events": list(events), "plan_version": str(PLAN_VERSION)}
     with (bind or engine()).begin() as connection:
-        connection.execute(text(LOCK_AGENTS), parameters)
-        return connection.execute(text(REPLAY), parameters).all()
+        connection.execute(sql(LOCK_AGENTS), parameters)
+        return connection.execute(sql(REPLAY), parameters).all()

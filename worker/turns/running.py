@@ -17,13 +17,12 @@ from uuid import UUID
 
 import structlog
 from pydantic import ValidationError
-from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from producer.queues import RUN_STAGES, Lane, Stage
 from worker import logs
-from worker.db import autocommit, engine, read_session
+from worker.db import autocommit, engine, read_session, sql
 from worker.llm.provider import Cause, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
@@ -358,6 +357,6 @@ def _model_well(start: Start, error: Exception) -> bool:
     parameters = {"model": getattr(error, "model", None) or "", "begun_at": start.row.begun_at}
     try:
         with autocommit() as connection:
-            return bool(connection.execute(text(MODEL_WELL), parameters).scalar())
+            return bool(connection.execute(sql(MODEL_WELL), parameters).scalar())
     except DBAPIError:
         return False

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import text
-
-from worker.db import autocommit
+from worker.db import autocommit, sql
 from worker.settings import settings
 from worker.turns.dispatch import UNDER_WAY
 from worker.turns.life import LIVING, periods
@@ -57,13 +55,13 @@ DAY = 86_400.0
 def due_agents(many: int = 500) -> list[str]:
     """Agents that wait for a dispatch which nobody will send, oldest first."""
     with autocommit() as connection:
-        return list(connection.execute(text(DUE_AGENTS), {"many": many, **periods()}).scalars())
+        return list(connection.execute(sql(DUE_AGENTS), {"many": many, **periods()}).scalars())
 
 
 def note_sweep() -> None:
     """Note that the sweeper has just been at work."""
     with autocommit() as connection:
-        connection.execute(text(NOTE_SWEEP))
+        connection.execute(sql(NOTE_SWEEP))
 
 
 def clean_up() -> None:
@@ -73,14 +71,14 @@ def clean_up() -> None:
     """
     with autocommit() as connection:
         for statement in (FORGET_WORKERS, FORGET_DRY_RUNS, FORGET_RECORDS, FORGET_JOBS, FORGET_SPENDING):
-            connection.execute(text(statement))
+            connection.execute(sql(statement))
     for _ in range(BATCHES):
         if not fold():
             break
     keep = settings().keep_runs_days * DAY
     with autocommit() as connection:
-        connection.execute(text(FORGET_IMPORTS), {"keep_sec": keep})
+        connection.execute(sql(FORGET_IMPORTS), {"keep_sec": keep})
         for _ in range(BATCHES):
-            gone = connection.execute(text(FORGET_RUNS), {"keep_sec": keep, "many": RUNS_A_BATCH}).rowcount
+            gone = connection.execute(sql(FORGET_RUNS), {"keep_sec": keep, "many": RUNS_A_BATCH}).rowcount
             if gone < RUNS_A_BATCH:
                 break

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import text
-
-from worker.db import engine
+from worker.db import engine, sql
 from worker.read.totals import SUMS
 
 # Invariant: one folds at a time; a second one finds the row locked and leaves.
@@ -30,12 +28,12 @@ MOVE_MARK = "UPDATE ledger_marks SET at = :until WHERE name = 'folded'"
 def fold(many: int = 20_000) -> bool:
     """Fold the next ``many`` finished runs, or so; True if there were any. Sums and mark move in one commit."""
     with engine().begin() as connection:
-        after = connection.execute(text(LOCK_MARK)).scalar()
+        after = connection.execute(sql(LOCK_MARK)).scalar()
         if after is None:
             return False
-        until = connection.execute(text(FOLD_UNTIL), {"after": after, "many": many}).scalar()
+        until = connection.execute(sql(FOLD_UNTIL), {"after": after, "many": many}).scalar()
         if until is None:
             return False
-        connection.execute(text(FOLD), {"after": after, "until": until})
-        connection.execute(text(MOVE_MARK), {"until": until})
+        connection.execute(sql(FOLD), {"after": after, "until": until})
+        connection.execute(sql(MOVE_MARK), {"until": until})
         return True
