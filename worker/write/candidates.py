@@ -23,7 +23,8 @@ from worker.write.timeline import moment
 # the very same. ``related`` stands on the same matter whatever the distance: the same attribute, or an edge
 # of a kind that a person has one of at a time (a home, an employer), because "lives in Curitiba" and "moved to
 # Florianópolis yesterday" are no nearer to a multilingual embedding than two unrelated sentences. (A predecessor is
-# looked up as a scalar: as EXISTS it would be hashed over the whole table.)
+# looked up as a scalar: as EXISTS it would be hashed over the whole table; evidence from the few edges on, one by one
+# (OFFSET 0): a join of it began with all facts of the entity.)
 CANDIDATES = text("""
 WITH q AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset(CAST(:rows AS jsonb)) AS q (
@@ -36,15 +37,19 @@ SELECT q.number, f.id, f.fact_text AS text, f.kind, f.valid_from, f.valid_to, f.
   FROM q CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(m.id), '{}') AS ids FROM (
       (SELECT a.id FROM memory_facts a
-        WHERE a.agent_id = :agent_id AND a.entity_key = q.entity_key AND a.valid_to IS NULL
-          AND a.attribute_key = q.attribute_key LIMIT :k)
+        WHERE q.attribute_key IS NOT NULL AND a.agent_id = :agent_id AND a.entity_key = q.entity_key
+          AND a.valid_to IS NULL AND a.attribute_key = q.attribute_key LIMIT :k)
       UNION
-      (SELECT e.id FROM memory_entity_relationships r
-         JOIN memory_relationship_evidence v ON v.relationship_id = r.id JOIN memory_facts e ON e.id = v.fact_id
-        WHERE r.agent_id = :agent_id AND r.source_entity_key = q.entity_key AND r.rel_type = ANY (q.rel_types)
-          AND r.target_entity_key <> ALL (q.targets)
-          AND e.entity_key = q.entity_key AND e.kind = 'fact' AND e.merged_into IS NULL
-          AND (e.valid_to IS NULL OR e.valid_to > CAST(:at AS timestamptz))
+      (SELECT e.id
+         FROM (SELECT r.id FROM memory_entity_relationships r
+                WHERE cardinality(q.rel_types) > 0 AND r.agent_id = :agent_id AND r.source_entity_key = q.entity_key
+                  AND r.rel_type = ANY (q.rel_types) AND r.target_entity_key <> ALL (q.targets) OFFSET 0) r
+        CROSS JOIN LATERAL (
+          SELECT v.fact_id FROM memory_relationship_evidence v WHERE v.relationship_id = r.id OFFSET 0) v
+        CROSS JOIN LATERAL (
+          SELECT f.id, f.valid_from FROM memory_facts f
+           WHERE f.id = v.fact_id AND f.entity_key = q.entity_key AND f.kind = 'fact' AND f.merged_into IS NULL
+             AND (f.valid_to IS NULL OR f.valid_to > CAST(:at AS timestamptz)) OFFSET 0) e
         ORDER BY e.valid_from DESC NULLS LAST LIMIT :k)
     ) m
   ) matter CROSS JOIN LATERAL (
