@@ -24,12 +24,12 @@ class Measured:
     """Of one message of the benchmark's workload, on the machine of BENCHMARKS.md; sizes with indexes."""
 
     worker_cpu: float = 0.057  # seconds
-    database_cpu: float = 0.030
+    database_cpu: float = 0.017
     model_calls: float = 2.0
     input_tokens: float = 1_445
     output_tokens: float = 266
     facts: float = 2.4  # stored, those of relations included
-    broker_commands: float = 48
+    broker_commands: float = 44
     bytes_of_facts: float = 10_100
     bytes_of_the_rest: float = 2_400  # events, entities, edges
     bytes_of_ledger: float = 6_100  # runs and results, kept for a while
