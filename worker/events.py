@@ -6,6 +6,7 @@ of a message's five tasks, and a publish of each, took 7% of a busy worker's tim
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from celery import bootsteps
@@ -14,12 +15,17 @@ SECONDS = 0.1
 
 
 class GatheredEvents(bootsteps.StartStopStep):  # type: ignore[misc]
-    """A consumer's step: its dispatcher's buffer is sent by the loop's clock, or when it is full."""
+    """A consumer's step: its dispatcher's buffer is sent by the loop's clock, and by nothing else.
+
+    Celery has the thread that fills the buffer send it. On RabbitMQ that thread then waits for a confirmation which the
+    loop reads from the same connection, and both stand still.
+    """
 
     requires = ("celery.worker.consumer.events:Events",)
 
     def __init__(self, consumer: Any, **options: Any) -> None:
         self._timer: Any = None
+        self._limit = 0
         super().__init__(consumer, **options)
 
     def start(self, consumer: Any) -> None:
@@ -28,6 +34,7 @@ class GatheredEvents(bootsteps.StartStopStep):  # type: ignore[misc]
         if consumer.hub is None or dispatcher is None or not dispatcher.enabled:
             return
         dispatcher.on_send_buffered = None
+        self._limit, dispatcher.buffer_limit = dispatcher.buffer_limit, sys.maxsize
         self._timer = consumer.hub.call_repeatedly(SECONDS, self._send, consumer)
 
     def stop(self, consumer: Any) -> None:
@@ -39,6 +46,7 @@ class GatheredEvents(bootsteps.StartStopStep):  # type: ignore[misc]
         self._timer = None
         if consumer.event_dispatcher is not None:
             consumer.event_dispatcher.on_send_buffered = consumer.on_send_event_buffered
+            consumer.event_dispatcher.buffer_limit = self._limit
         if consumer.blueprint.state != bootsteps.RUN:
             self._send(consumer)
 

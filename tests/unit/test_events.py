@@ -77,8 +77,11 @@ def test_a_lost_connection_is_not_tried_once_more(consumer: Any):
     assert received(consumer) == []
 
 
-def test_a_full_buffer_does_not_wait(consumer: Any):
+def test_however_many_there_are_the_loop_alone_sends_them(consumer: Any):
+    many = 3 * consumer.event_dispatcher.buffer_limit
     GatheredEvents(consumer).start(consumer)
-    for number in range(consumer.event_dispatcher.buffer_limit):
+    for number in range(many):
         consumer.event_dispatcher.send("task-received", uuid=str(number))
-    assert [len(message) for message in received(consumer)] == [consumer.event_dispatcher.buffer_limit]
+    assert received(consumer) == []
+    tick(consumer.hub)
+    assert [len(message) for message in received(consumer)] == [many]
