@@ -19,10 +19,9 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 from amqp.exceptions import AMQPError  # noqa: E402
 from celery import Celery, signals  # noqa: E402
 from kombu.exceptions import OperationalError as KombuError  # noqa: E402
-from kombu.transport import TRANSPORT_ALIASES  # noqa: E402
 
 from producer.queues import QueueName, TaskName, dead_letter_queue, declared_queues, is_rabbitmq, tls_options  # noqa: E402
-from worker import logs, redis_transport  # noqa: E402
+from worker import logs  # noqa: E402
 from worker.events import GatheredEvents  # noqa: E402
 from worker.settings import settings  # noqa: E402
 
@@ -53,8 +52,6 @@ RABBITMQ = {
     # By default a write to a broker that stands still hangs for ever. No limit on reading: a consumer waits for work.
     "write_timeout": 15,
 }
-
-TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), redis_transport.ADDRESS))
 
 app = Celery("mandua", broker=_broker_url)
 app.conf.update(
