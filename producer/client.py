@@ -263,6 +263,12 @@ class MemoryClient:
                 self._app.send_task(task.value, **options)
         except (KombuError, AMQPError, OSError) as error:
             raise BrokerDown(f"the broker does not answer ({type(error).__name__}); nothing was sent") from None
+        except AttributeError as error:
+            if not _in_kombu(error):
+                raise
+            # An outage closed its channel under the publish, which has no connection any more.
+            self._app.close()
+            raise BrokerDown("the broker's connection was lost; nothing was sent") from None
 
     # Waiting and reading
 
@@ -426,3 +432,11 @@ def read_row(line: str, **defaults: Any) -> WriteRequest:
         return WriteRequest.parse(**fields)
     except TypeError:  # a field named like the parameter of a method
         raise RequestError("holds what is not a field of a message") from None
+
+
+def _in_kombu(error: BaseException) -> bool:
+    """Whether it came up in kombu's own code."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("kombu.")

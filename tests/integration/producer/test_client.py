@@ -87,6 +87,20 @@ def test_a_broker_that_is_down_is_a_clear_error_that_hides_the_address(address: 
     print(f"{address.partition(':')[0]}: {time.monotonic() - begun:.2f} s")
 
 
+def test_a_channel_that_an_outage_closed_is_a_broker_that_is_down_and_the_next_message_goes(broker_url: str):
+    """As kombu leaves it behind when another thread or the poller notices first."""
+    with MemoryClient(broker_url) as client:
+        client.enqueue("a", "oi", "Rafael")
+        assert client._app is not None
+        with client._app.producer_pool.acquire(block=True) as producer:
+            channel = producer.channel
+            channel.connection = channel._pool = None
+        with pytest.raises(BrokerDown, match="nothing was sent"):
+            client.enqueue("a", "moro em Natal", "Rafael")
+        assert client.enqueue("a", "moro em Natal", "Rafael").status == "queued"
+    assert len(queue(broker_url, "record")) == 2
+
+
 def test_waiting_without_a_database_says_what_is_missing(broker_url: str):
     with MemoryClient(broker_url) as client, pytest.raises(ClientError, match="need a database_url"):
         client.write("a", "oi", "Rafael")
