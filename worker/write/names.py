@@ -53,7 +53,10 @@ def fold(text: str) -> str:
     nothing but symbols folds to these symbols; a blank one to "". Folding twice changes nothing.
     """
     folded = _joined(_spaced(text, symbols=False))
-    return folded or _symbols_only(text)
+    if folded:
+        return folded
+    symbols = _symbols_only(text)
+    return _joined(_spaced(symbols, symbols=False)) or symbols  # a symbol may stand for letters, as ℠ does
 
 
 def words(text: str) -> list[str]:

@@ -25,6 +25,7 @@ TEXT = st.text(
 @example("北+ 南")
 @example("a--5 +#")
 @example("℠")
+@example(":℠")
 def test_folding_twice_changes_nothing(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 
