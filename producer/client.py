@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+import traceback
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -436,7 +437,5 @@ def read_row(line: str, **defaults: Any) -> WriteRequest:
 
 def _in_kombu(error: BaseException) -> bool:
     """Whether it came up in kombu's own code."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and str(trace.tb_frame.f_globals.get("__name__", "")).startswith("kombu.")
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__", "")).startswith("kombu.")

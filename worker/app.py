@@ -22,7 +22,7 @@ from kombu.exceptions import OperationalError as KombuError  # noqa: E402
 
 from producer.queues import QueueName, TaskName, dead_letter_queue, declared_queues, is_rabbitmq, tls_options  # noqa: E402
 from worker import logs  # noqa: E402
-from worker.events import GatheredEvents  # noqa: E402
+from worker.celery_events import GatheredEvents  # noqa: E402
 from worker.settings import settings  # noqa: E402
 
 # With many threads on a full core the default of 5 ms turned SQL round trips of 4 ms into seconds.

@@ -31,7 +31,7 @@ AGENTS, ENTITIES_EACH, FACTS_EACH = 500, 400, 2_000
 PEOPLE = 200
 DATABASE = "crowd"
 NEEDED_BYTES = 16 * 2**30  # while it is built; write-ahead log included
-WARMING = 40  # a server that has just started
+WARMING = 40  # until the server's own buffers hold what a message reads
 
 # Vectors are sums of four "words" of 4,096, as near to and far from each other as sentences are.
 WORDS = """

@@ -1,4 +1,4 @@
-"""worker.events: what Flower is told comes gathered, and whole."""
+"""worker.celery_events: what Flower is told comes gathered, and whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from celery import Celery, bootsteps
 from kombu import Consumer, Exchange, Queue
 from kombu.asynchronous import Hub
 
-from worker.events import GatheredEvents
+from worker.celery_events import GatheredEvents
 
 
 @pytest.fixture
