@@ -42,28 +42,27 @@ def cost_by_store(scene: Scene, sizes: tuple[int, ...], *, messages: int = MESSA
     The first one, to which the others are compared, is measured at the end once more: a machine is not equally fast all
     the time.
     """
-    measured: dict[int, dict[str, float]] = {}
-    for size in sizes:
-        scene.fresh()
-        people = max(200, size // FACTS_AN_ENTITY)
-        if size:
-            scene.say(f"cost: filling a store of {size:,} facts")
-            fill(scene.database_url, size, people)
-        with model(people=people, latency=0.0) as answering:
-            scene.say(f"cost: {messages} messages on {size:,} facts")
-            measured[size] = measure(scene, answering.environment(), messages=messages, people=people, first=size)
-            calls = answering.calls()
-        measured[size]["tokens"] = calls.get("input_tokens", 0) / (messages + WARM)
-        measured[size]["replied"] = calls.get("output_tokens", 0) / (messages + WARM)
-    first = measured[sizes[0]]
-    if len(sizes) > 1 and not sizes[0]:
-        scene.fresh()
-        with model(people=200, latency=0.0) as answering:
-            scene.say(f"cost: {messages} messages on 0 facts, once more")
-            again = measure(scene, answering.environment(), messages=messages, people=200)
-        first |= {key: (first[key] + again[key]) / 2 for key in ("cpu", "database", "wall")}
+    measured = {size: _measured(scene, size, messages) for size in sizes}
+    first, again = measured[sizes[0]], _measured(scene, sizes[0], messages)
+    first |= {key: (first[key] + again[key]) / 2 for key in ("cpu", "database", "wall")}
     found = [figure for size in sizes for figure in _figures(size, measured[size], first)]
     return [*found, Figure("tokens of the two reply schemas", schema_tokens(), "tokens", note="not sent by the peer")]
+
+
+def _measured(scene: Scene, size: int, messages: int) -> dict[str, float]:
+    """What ``messages`` cost on a new store of ``size`` facts, tokens included."""
+    scene.fresh()
+    people = max(200, size // FACTS_AN_ENTITY)
+    if size:
+        scene.say(f"cost: filling a store of {size:,} facts")
+        fill(scene.database_url, size, people)
+    with model(people=people, latency=0.0) as answering:
+        scene.say(f"cost: {messages} messages on {size:,} facts")
+        cost = measure(scene, answering.environment(), messages=messages, people=people, first=size)
+        calls = answering.calls()
+    cost["tokens"] = calls.get("input_tokens", 0) / (messages + WARM)
+    cost["replied"] = calls.get("output_tokens", 0) / (messages + WARM)
+    return cost
 
 
 def schema_tokens() -> float:
