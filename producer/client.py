@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-import traceback
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, Self
 from uuid import UUID
 
-from producer.connections import Database, Lag, celery_app, poll, publish_options
+from producer.connections import Database, Lag, celery_app, poll, publish_options, publishing
 from producer.contract import ConflictError, RecordEnvelope, RequestError, WriteRequest, WriteResult
 from producer.errors import BrokerDown, ClientError, StillRunning, TooBusy
 from producer.queues import HIDDEN_ARGUMENTS, RECORD_QUEUE, Lane, QueueName, TaskName
@@ -252,24 +251,14 @@ class MemoryClient:
     def _send(self, task: TaskName, arguments: tuple[Any, ...], queue: QueueName, **options: Any) -> None:
         if self._app is None:
             raise ClientError("this client has no broker_url")
-        from amqp.exceptions import AMQPError, ChannelError
-        from kombu.exceptions import OperationalError as KombuError
+        from amqp.exceptions import ChannelError
 
         options |= {"args": arguments, "queue": queue.value, **self._publish_options}
-        try:
+        with publishing():
             try:
                 self._app.send_task(task.value, **options)
-            except ChannelError:  # the queue is gone; a new connection declares it
-                self._app.close()
+            except ChannelError:  # the queue is gone; the next connection declares it
                 self._app.send_task(task.value, **options)
-        except (KombuError, AMQPError, OSError) as error:
-            raise BrokerDown(f"the broker does not answer ({type(error).__name__}); nothing was sent") from None
-        except AttributeError as error:
-            if not _in_kombu(error):
-                raise
-            # An outage closed its channel under the publish, which has no connection any more.
-            self._app.close()
-            raise BrokerDown("the broker's connection was lost; nothing was sent") from None
 
     # Waiting and reading
 
@@ -433,9 +422,3 @@ def read_row(line: str, **defaults: Any) -> WriteRequest:
         return WriteRequest.parse(**fields)
     except TypeError:  # a field named like the parameter of a method
         raise RequestError("holds what is not a field of a message") from None
-
-
-def _in_kombu(error: BaseException) -> bool:
-    """Whether it came up in kombu's own code."""
-    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
-    return str(frame.f_globals.get("__name__", "")).startswith("kombu.")

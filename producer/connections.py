@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from producer.errors import ClientError
+from producer.errors import BrokerDown, ClientError
 from producer.queues import Lane, declared_queues, is_rabbitmq, tls_options
 
 if TYPE_CHECKING:
@@ -83,6 +84,32 @@ def publish_options(broker_url: str) -> dict[str, Any]:
     # A broker short of memory or disk takes no message and says nothing: without a limit a publish waits for ever. One
     # that has lost a queue confirms what it drops, unless the message is mandatory.
     return {"confirm_timeout": CONFIRM_SECONDS, "mandatory": True}
+
+
+@contextmanager
+def publishing() -> Iterator[None]:
+    """Around a publish: whatever kombu raises because the broker is not there becomes BrokerDown, without an address.
+
+    The connection needs no care: a producer that ends with an exception takes its connection out of the pool.
+    """
+    from amqp.exceptions import AMQPError
+    from kombu.exceptions import OperationalError
+
+    try:
+        yield
+    except (OperationalError, AMQPError, OSError) as error:
+        raise BrokerDown(f"the broker does not answer ({type(error).__name__}); nothing was sent") from None
+    except AttributeError as error:
+        if not _in_kombu(error):
+            raise
+        # An outage closed its channel under the publish, which has no connection any more.
+        raise BrokerDown("the broker's connection was lost; nothing was sent") from None
+
+
+def _in_kombu(error: BaseException) -> bool:
+    """Whether it came up in kombu's own code."""
+    *_, (frame, _line) = traceback.walk_tb(error.__traceback__)
+    return str(frame.f_globals.get("__name__", "")).startswith("kombu.")
 
 
 # Celery puts another module in its own place while it is imported, past Python's import lock: of two threads that made

@@ -115,9 +115,11 @@ class Disasters:
         return busy
 
     def _kill(self, name: str) -> None:
+        """And wait until the runner knows: nothing else may be done to a process that is gone."""
         group = self._scene.runner.pids().get(name)
         if group is not None:
             os.killpg(group, signal.SIGKILL)
+            self._scene.until(lambda: self._scene.runner.pids().get(name) != group, f"the end of {name}")
 
     def _empty_broker(self) -> None:
         with redis.Redis.from_url(self._scene.valkey.url) as client:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,7 +181,7 @@ class Producer(threading.Thread):
                     self._hand_in(client, batch)
         except BaseException as error:
             self.error = error
-            self._scene.say(f"a producer gave up: {error!r}")
+            self._scene.say(f"a producer gave up: {''.join(traceback.format_exception(error))}")
 
     def _unfinished(self) -> int:
         counts = self._scene.counts()

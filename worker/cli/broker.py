@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+from producer.connections import publishing
+from producer.errors import BrokerDown
 from producer.queues import DEAD_LETTERS, QueueName, TaskName, declared_queues, is_rabbitmq
 
 AGENTS_WOKEN = 1_000
@@ -113,7 +115,6 @@ class Broker:
         False if the broker does not answer.
         """
         from celery import Celery
-        from kombu.exceptions import OperationalError as KombuError
 
         if self.error():
             return False
@@ -122,12 +123,12 @@ class Broker:
             task_queues=declared_queues(self.url), task_create_missing_queues=False, task_ignore_result=True
         )
         try:
-            with app.producer_or_acquire() as producer:
+            with publishing(), app.producer_or_acquire() as producer:
                 for agent_id in agents[:AGENTS_WOKEN]:
                     app.send_task(
                         TaskName.DISPATCH.value, args=(agent_id,), queue=QueueName.TURNS.value, producer=producer
                     )
-        except (KombuError, OSError):
+        except BrokerDown:
             return False
         finally:
             app.close()

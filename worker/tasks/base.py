@@ -16,12 +16,12 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from amqp.exceptions import AMQPError
 from celery import Task, chain, signature
 from celery.exceptions import Retry
-from kombu.exceptions import OperationalError as BrokerError
 from sqlalchemy.exc import SQLAlchemyError
 
+from producer.connections import publishing
+from producer.errors import BrokerDown
 from producer.queues import AHEAD_QUEUE, STAGE_QUEUE, STAGE_TASKS, QueueName, Stage, TaskName, is_rabbitmq
 from worker.app import app
 from worker.turns.dispatch import Dispatched, dispatch, is_busy
@@ -78,31 +78,39 @@ def wake(agent_id: str, *, unless_busy: bool = False) -> None:
         if unless_busy and is_busy(agent_id):
             return
         publish(dispatch(agent_id))
-    except (SQLAlchemyError, BrokerError, AMQPError, OSError) as error:
+    except (SQLAlchemyError, BrokerDown) as error:
         log.warning("wake_failed", agent=agent_id, error=type(error).__name__)
 
 
 def publish(dispatched: Dispatched) -> None:
-    """Publish the chain of a dispatched run, extractions ahead, and a later look where the head is not ready."""
-    if dispatched.run_id is not None:
-        queue = STAGE_QUEUE[dispatched.lane].value
-        arguments = (str(dispatched.run_id), dispatched.fence)
-        links = [
-            signature(STAGE_TASKS[stage].value, args=arguments, immutable=True, app=app).set(queue=queue)
-            for stage in dispatched.stages
-        ]
-        (chain(*links, app=app) if len(links) > 1 else links[0]).apply_async()
-    for run_id, lane in dispatched.ahead:
-        app.send_task(TaskName.EXTRACT_AHEAD.value, args=(str(run_id),), queue=AHEAD_QUEUE[lane].value)
+    """Publish the chain of a dispatched run, extractions ahead, and a later look where the head is not ready.
+
+    Raises BrokerDown.
+    """
+    with publishing():
+        if dispatched.run_id is not None:
+            queue = STAGE_QUEUE[dispatched.lane].value
+            arguments = (str(dispatched.run_id), dispatched.fence)
+            links = [
+                signature(STAGE_TASKS[stage].value, args=arguments, immutable=True, app=app).set(queue=queue)
+                for stage in dispatched.stages
+            ]
+            (chain(*links, app=app) if len(links) > 1 else links[0]).apply_async()
+        for run_id, lane in dispatched.ahead:
+            app.send_task(TaskName.EXTRACT_AHEAD.value, args=(str(run_id),), queue=AHEAD_QUEUE[lane].value)
     if dispatched.wait is not None:
         send_dispatch(dispatched.agent_id, countdown=dispatched.wait + 0.01)
 
 
 def send_dispatch(agent_id: str, countdown: float | None = None) -> None:
-    """Publish a dispatch of ``agent_id``, ``countdown`` seconds from now (RabbitMQ: in whole seconds, rounded up)."""
+    """Publish a dispatch of ``agent_id``, ``countdown`` seconds from now (RabbitMQ: in whole seconds, rounded up).
+
+    Raises BrokerDown.
+    """
     if countdown is not None and is_rabbitmq(app.conf.broker_url):
         countdown = math.ceil(countdown)  # its delayed queues know no less, and less than one is an error
-    app.send_task(TaskName.DISPATCH.value, args=(agent_id,), queue=QueueName.TURNS.value, countdown=countdown)
+    with publishing():
+        app.send_task(TaskName.DISPATCH.value, args=(agent_id,), queue=QueueName.TURNS.value, countdown=countdown)
 
 
 def run_alone(stage: Stage, run_id: str, fence: int | None) -> Outcome:
