@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,6 +39,10 @@ hypothesis.settings.load_profile("repeatable")
 for _name in [name for name in os.environ if name.startswith("MANDUA_") or name in ("DATABASE_URL", "OPENAI_API_KEY")]:
     if not _name.startswith("MANDUA_TEST_"):
         del os.environ[_name]
+
+# A shell's background job ignores Ctrl-C, and so would all that the tests start in order to interrupt it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
