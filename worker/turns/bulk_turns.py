@@ -1,7 +1,7 @@
 """Bulk turns: up to ``bulk_turn`` consecutive messages of a backlog, extracted already, in one turn (issue 7, 5).
 
 The run whose turn it is takes those behind it along. Together they ask one call about all ambiguous names and one about
-all facts (``worker.write.questions``), and are applied in order in one transaction, each under a savepoint of its own.
+all facts (``worker.write.questions``), and are applied in order in one transaction.
 What cannot go along, because it fails, or needs an answer that nobody foresaw, ends the turn before it: it takes the
 next turn, alone if need be, where the table of failures holds for it as for any other message.
 
@@ -110,6 +110,10 @@ UPDATE agent_turns SET version = version + :more WHERE agent_id = :agent
 """
 
 log = structlog.get_logger()
+
+
+class _Cut(Exception):
+    """A message cannot be applied in this turn; it and those behind it are no longer among its members."""
 
 
 @dataclass(slots=True)
@@ -282,12 +286,27 @@ class _Turn:
     def _apply(self, wanted: Wanted | None) -> str | None:
         """Apply the messages, in order. With ``wanted`` it is a rehearsal: taken back where anything is wanted.
 
+        A message that cannot be applied ends the turn before it: all is taken back, and those before it begin anew.
         Returns the leader's status once all is committed, None where nothing was.
         """
+        while self._members:
+            try:
+                return self._attempt(wanted)
+            except _Cut:
+                if wanted is not None:
+                    wanted.forget()
+        return None
+
+    def _attempt(self, wanted: Wanted | None) -> str | None:
+        """See ``_apply``. Raises _Cut."""
         with Session(engine()) as session:
             holding.lock_for_apply(session.connection(), self._leader.start.hold)
-            done = self._applied(session, wanted)
-            if wanted or not done or done[0].member is not self._leader:
+            try:
+                done = self._applied(session, wanted)
+            except _Cut:
+                take_back(session)
+                raise
+            if wanted or not done:
                 take_back(session)
                 return None
             statuses = [self._finish(session, place, one) for place, one in enumerate(done)]
@@ -300,13 +319,12 @@ class _Turn:
         return statuses[0]
 
     def _applied(self, session: Session, wanted: Wanted | None) -> list[_Done]:
-        """Those that could be applied; whatever cannot ends the turn before it. Raises DBAPIError."""
+        """Those that were applied: all, but for what has no answer. Raises _Cut, DBAPIError."""
         done: list[_Done] = []
         for place, member in enumerate(self._members):
             try:
-                with session.begin_nested():
-                    done.append(self._one(session, place, member, wanted))
-            except Unanswered:
+                done.append(self._one(session, place, member, wanted))
+            except Unanswered:  # it has written nothing yet
                 if wanted is None:
                     break
             except Exception as error:
@@ -315,7 +333,7 @@ class _Turn:
                     raise
                 log.warning("bulk_turn_cut", cause=cause, code=code, cut=str(member.start.hold.run_id))
                 del self._members[place:]
-                break
+                raise _Cut from None
         return done
 
     def _one(self, session: Session, place: int, member: _Member, wanted: Wanted | None) -> _Done:

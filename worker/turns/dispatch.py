@@ -79,14 +79,14 @@ UPDATE agent_seq SET wake_at = mandua_now() + make_interval(secs => CAST(:wait A
 
 
 # Whether a dispatch finds nothing to do: the turn is held, so that its end dispatches anew, and sees what is committed
-# by now; and so many runs wait that the extraction of the last ones is not due ahead either.
+# by now; and no extraction is due ahead (as ``_ahead`` has it).
 BUSY = f"""
-SELECT {HOLDER} = 'held' AND (
-         SELECT CASE WHEN count(*) FILTER (WHERE r.lane = :live) > 0
-                     THEN count(*) FILTER (WHERE r.lane = :live) > :many_live
-                     ELSE count(*) > :many_bulk END
-           FROM (SELECT u.lane FROM runs u WHERE u.agent_id = :agent AND u.finished_at IS NULL
-                  ORDER BY u.lane, u.seq LIMIT :many) r)
+SELECT {HOLDER} = 'held' AND NOT EXISTS (
+         SELECT FROM (SELECT u.*, row_number() OVER (ORDER BY u.lane, u.seq) - 1 AS place FROM runs u
+                       WHERE u.agent_id = :agent AND u.finished_at IS NULL ORDER BY u.lane, u.seq LIMIT :many) r
+          WHERE r.place <= CASE r.lane WHEN :live THEN :many_live WHEN :bulk THEN :many_bulk ELSE 0 END
+            AND r.stage = 'extract' AND r.state = 'accepted' AND r.ahead_sent_at IS NULL
+            AND (r.ready_at IS NULL OR r.ready_at <= mandua_now()))
   FROM agent_turns t LEFT JOIN workers w ON w.name = t.worker WHERE t.agent_id = :agent
 """  # noqa: S608
 
@@ -114,8 +114,8 @@ def is_busy(agent_id: str, bind: Engine | None = None) -> bool:
     work itself.
     """
     bound = {
-        "agent": agent_id, "live": int(Lane.LIVE), "many_live": 1 + LOOKAHEAD[Lane.LIVE],
-        "many_bulk": 1 + LOOKAHEAD[Lane.BULK], "many": 2 + LOOKAHEAD[Lane.BULK], **periods(),
+        "agent": agent_id, "live": int(Lane.LIVE), "many_live": LOOKAHEAD[Lane.LIVE], "bulk": int(Lane.BULK),
+        "many_bulk": LOOKAHEAD[Lane.BULK], "many": 1 + max(LOOKAHEAD.values()), **periods(),
     }  # fmt: skip
     with autocommit(bind) as connection:
         return bool(connection.execute(sql(BUSY), bound).scalar())
@@ -135,7 +135,7 @@ def dispatch(agent_id: str, bind: Engine | None = None) -> Dispatched:
             sql(NEXT_RUNS), {"agent": agent_id, "many": 1 + max(LOOKAHEAD.values()), **periods()}
         ).all()
         taken = _take(connection, agent_id, turn, runs)
-        ahead = _ahead(connection, runs)
+        ahead = _ahead(connection, runs, None if taken is None else taken[0].id)
     if turn.holder == "free" and taken is None:
         wait = float(runs[0].wait) if runs and runs[0].wait is not None and runs[0].wait > 0 else None
         if wait is not None or not runs:
@@ -173,12 +173,14 @@ def _take(
     return head, int(fence)
 
 
-def _ahead(connection: Connection, runs: Sequence[Row[Any]]) -> list[tuple[UUID, Lane]]:
-    """Later runs whose extraction is to be sent ahead now; each is sent once."""
+def _ahead(connection: Connection, runs: Sequence[Row[Any]], taken: UUID | None) -> list[tuple[UUID, Lane]]:
+    """Runs whose extraction is to be sent ahead now, each once: those behind the one that has or just got the turn, and
+    a live one that an older turn of another lane keeps waiting."""
     chosen = [
         (run.id, Lane(run.lane))
         for place, run in enumerate(runs)
-        if 0 < place <= LOOKAHEAD[Lane(run.lane)]
+        if place <= LOOKAHEAD[Lane(run.lane)]
+        and run.id != taken
         and run.stage == Stage.EXTRACT
         and run.state == "accepted"
         and not run.ahead_sent

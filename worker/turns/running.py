@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from producer.contract import Status
 from producer.queues import RUN_STAGES, Lane, Stage
 from worker import logs
 from worker.db import autocommit, engine, read_session, sql
@@ -40,7 +41,7 @@ from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolut
 from worker.write.policy import WORKER_DIED, Action, decide
 from worker.write.stages import Plans, plan_stage
 from worker.write.told import ToldCalls
-from worker.write.upsert import upsert
+from worker.write.upsert import its_own_fault, upsert
 
 LONGEST_WAIT = 60.0
 
@@ -262,15 +263,23 @@ def _calls(start: Start, usage: CallUsage, ledger: TurnLedger, timeout: float) -
 def _apply(
     start: Start, message: Message, plans: Plans, usage: CallUsage, timings: dict[str, float], ledger: TurnLedger
 ) -> Outcome:
-    """Apply the plans, mark the run done and free the turn: one commit."""
-    extraction, resolution, reconciliation = plans.ready()
+    """Apply the plans, mark the run done and free the turn: one commit. An item at fault itself is left out."""
+
+    def attempt(*, item_by_item: bool) -> Status:
+        begun = time.perf_counter()
+        with Session(engine()) as session, session.begin():
+            holding.lock_for_apply(session.connection(), start.hold)
+            applied = upsert(session, message, *plans.ready(), vectors, item_by_item=item_by_item)
+            taken = {**timings, Stage.UPSERT.value: round((time.perf_counter() - begun) * 1000, 3)}
+            return finish(session, start, message, plans, applied, usage, taken, ledger.told)
+
     vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
-    begun = time.perf_counter()
-    with Session(engine()) as session, session.begin():
-        holding.lock_for_apply(session.connection(), start.hold)
-        applied = upsert(session, message, extraction, resolution, reconciliation, vectors)
-        timings = {**timings, Stage.UPSERT.value: round((time.perf_counter() - begun) * 1000, 3)}
-        status = finish(session, start, message, plans, applied, usage, timings, ledger.told)
+    try:
+        status = attempt(item_by_item=False)
+    except DBAPIError as error:
+        if not its_own_fault(error):
+            raise
+        status = attempt(item_by_item=True)
     return Applied(start.hold.agent_id, status)
 
 

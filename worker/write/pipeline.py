@@ -26,7 +26,7 @@ from worker.write.plans import Extraction
 from worker.write.policy import Action, without_waiting
 from worker.write.result import build_result, dry_result, failed_result
 from worker.write.stages import Plans, plan_stage
-from worker.write.upsert import upsert
+from worker.write.upsert import upsert_under_savepoint
 
 RECORD = """
 INSERT INTO memory_events (id, agent_id, speaker_name, message, source, session_id, occurred_at, offset_minutes)
@@ -110,8 +110,7 @@ def _run(session: Session, message: Message, calls: Calls, *, dry_run: bool) -> 
         if dry_run and plans.extraction is not None:
             return dry_result(message, plans.extraction, calls.usage, timings[Stage.EXTRACT.value], calls.prompts)
         stage = Stage.UPSERT
-        with session.begin_nested():
-            applied = upsert(session, message, *plans.ready(), calls.vectors)
+        applied = upsert_under_savepoint(session, message, *plans.ready(), calls.vectors)
     except ModelError as error:
         return failed_result(message.event_id, stage.value, error.cause.value)
     timings[Stage.UPSERT.value] = round((time.perf_counter() - begun) * 1000 - sum(timings.values()), 3)

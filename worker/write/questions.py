@@ -126,6 +126,11 @@ class Wanted:
     def __bool__(self) -> bool:
         return bool(self.texts or self.questions)
 
+    def forget(self) -> None:
+        """Begin anew."""
+        self.texts.clear()
+        self.questions.clear()
+
     def of(self, task: str) -> list[Question]:
         """The questions of a task, in the order of their messages."""
         return [question for question in self.questions if question.task == task]

@@ -1,8 +1,8 @@
 """The one stage that writes: applies a message's plans inside the caller's transaction (behaviour: 8).
 
-Everything goes in a few statements under one savepoint. Only when that fails is it done again item by item, each
-under a savepoint of its own, so that what fails costs itself: it is in ``rejected``, the rest is stored. Locks are
-taken in the order entities by key, facts by id, edges.
+Everything goes in a few statements. Only when that fails is it done again item by item, each under a savepoint of its
+own, so that what fails costs itself: it is in ``rejected``, the rest is stored. Locks are taken in the order entities
+by key, facts by id, edges.
 """
 
 from __future__ import annotations
@@ -219,28 +219,47 @@ def upsert(
     resolution: Resolution,
     reconciliation: Reconciliation,
     vectors: VectorCache,
+    *,
+    item_by_item: bool = False,
 ) -> Applied:
     """Apply the plans of a message inside the caller's open transaction, which it neither commits nor rolls back.
 
-    Returns what was stored and what was rejected. Raises sqlalchemy's DBAPIError for what no item is to blame for
-    (serialization failure, deadlock, a lost connection): the caller tries the whole transaction again.
+    Returns what was stored and, with ``item_by_item``, what was rejected. Raises sqlalchemy's DBAPIError, after which
+    the caller takes back what was done: where ``its_own_fault``, it calls again with ``item_by_item``; else no item is
+    to blame (serialization failure, deadlock, a lost connection), and it tries the whole transaction again.
     """
     now: datetime = session.execute(NOW).scalar_one()
     names = NameBook.of(resolution)
+    work = _Apply(session, message, extraction, resolution, reconciliation, vectors, now, names)
+    if item_by_item:
+        work.item_by_item()
+    else:
+        work.in_one_go()
+    return work.applied()
 
-    def fresh() -> _Apply:
-        return _Apply(session, message, extraction, resolution, reconciliation, vectors, now, names)
 
-    work = fresh()
-    try:
+def upsert_under_savepoint(
+    session: Session,
+    message: Message,
+    extraction: Extraction,
+    resolution: Resolution,
+    reconciliation: Reconciliation,
+    vectors: VectorCache,
+) -> Applied:
+    """``upsert``, in one go or else item by item, where more is in the transaction than may be taken back."""
+
+    def attempt(*, item_by_item: bool) -> Applied:
         with session.begin_nested():
-            work.in_one_go()
+            return upsert(
+                session, message, extraction, resolution, reconciliation, vectors, item_by_item=item_by_item
+            )
+
+    try:
+        return attempt(item_by_item=False)
     except DBAPIError as error:
         if not its_own_fault(error):
             raise
-        work = fresh()
-        work.item_by_item()
-    return work.applied()
+        return attempt(item_by_item=True)
 
 
 def sqlstate(error: DBAPIError) -> str:

@@ -140,15 +140,17 @@ def test_an_unknown_agent_is_no_error(database: Engine):
     assert dispatch("nobody").run_id is None
 
 
-def test_an_agent_at_work_with_enough_to_extract_ahead_needs_no_dispatch(accepted, database: Engine, later):
+def test_an_agent_at_work_with_nothing_to_extract_ahead_needs_no_dispatch(accepted, database: Engine, later):
     """What producers add then is found by the end of the turn; everything else is dispatched as ever."""
     accepted("one")
     assert not is_busy("a"), "the turn is free"
     given = dispatch("a")
     accepted(*[f"later {number}" for number in range(LOOKAHEAD[Lane.LIVE])])
     assert not is_busy("a"), "their extraction is due ahead"
-    accepted("one more")
+    assert len(dispatch("a").ahead) == LOOKAHEAD[Lane.LIVE]
     assert is_busy("a")
+    accepted("one more")
+    assert is_busy("a"), "so far ahead nothing is read"
     later("31 seconds")
     assert not is_busy("a"), "its task is lost"
     again = dispatch("a")
@@ -161,9 +163,12 @@ def test_an_agent_at_work_with_enough_to_extract_ahead_needs_no_dispatch(accepte
     assert not is_busy("nobody")
 
 
-def test_a_live_message_behind_a_long_import_is_dispatched(accepted):
+def test_a_live_message_that_a_turn_of_an_import_keeps_waiting_is_extracted_meanwhile(accepted):
     accepted(*[f"old {number}" for number in range(LOOKAHEAD[Lane.BULK] + 2)], lane=Lane.BULK)
     dispatch("a")
     assert is_busy("a")
     accepted("now", lane=Lane.LIVE)
     assert not is_busy("a")
+    ((_, lane),) = dispatch("a").ahead
+    assert lane == Lane.LIVE
+    assert is_busy("a")

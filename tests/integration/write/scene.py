@@ -26,7 +26,7 @@ from worker.write.message import Message
 from worker.write.names import entity_key
 from worker.write.plans import Extraction, Reconciliation, Resolution, ResolvedEntity, RoleEdge
 from worker.write.reconciliation import reconcile
-from worker.write.upsert import upsert
+from worker.write.upsert import upsert_under_savepoint
 
 WIDTH = 384
 START = datetime(2020, 1, 1, 12, tzinfo=UTC)
@@ -222,7 +222,7 @@ class Scene:
         """Reconcile and store a message."""
         written, vectors = self.plan(words, facts, relations, **how)
         with Session(self.engine) as session, self.counting() as statements:
-            written.applied = upsert(
+            written.applied = upsert_under_savepoint(
                 session, written.message, written.extraction, written.resolution, written.plan, vectors
             )
             session.commit()
