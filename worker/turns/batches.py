@@ -1,9 +1,9 @@
 """Extraction calls that several runs share: in the bulk lane, neighbouring messages of one conversation.
 
-The run that is about to be extracted claims those behind it, asks for all at once, and leaves each its own part of the
-reply as a kept reply; their extraction then goes the ordinary way and finds it, as a rule right behind the leader's. So
-nothing else knows of batches, and a leader that dies leaves claims whose lease ends: each of those runs is then read
-alone.
+The run that is about to be extracted claims those behind it, asks for all at once, embeds what all of them will need in
+one call, and leaves each its own part of the reply as a kept reply, with its vectors; their extraction then goes the
+ordinary way and finds both, as a rule right behind the leader's. So nothing else knows of batches, and a leader that
+dies leaves claims whose lease ends: each of those runs is then read alone.
 """
 
 from __future__ import annotations
@@ -25,8 +25,16 @@ from worker.turns import hold as holding
 from worker.turns.hold import Start
 from worker.turns.life import LEASE_END, periods, worker_name
 from worker.turns.replies import BATCHED, TurnLedger
-from worker.write.calls import Calls, CallUsage, KeptReply
-from worker.write.extraction.batch import MAX_MESSAGE_CHARS, ONE_BY_ONE, ask_together, may_share, that_fit
+from worker.write.calls import Calls, CallUsage, EmbeddingError, KeptReply, VectorCache
+from worker.write.extraction.batch import (
+    MAX_MESSAGE_CHARS,
+    ONE_BY_ONE,
+    Part,
+    ask_together,
+    likely_texts,
+    may_share,
+    that_fit,
+)
 from worker.write.extraction.informed import TASK
 from worker.write.message import Message
 
@@ -63,13 +71,14 @@ SELECT c.id, c.agent_id, c.request, c.usage, e.id AS event_id, e.message, e.spea
 KEEP = """
 WITH given AS (
   SELECT * FROM unnest(CAST(:runs AS uuid[]), CAST(:replies AS text[]), CAST(:usages AS text[]),
-                       CAST(:ins AS bigint[]), CAST(:outs AS bigint[]), CAST(:usds AS double precision[]))
-             AS g (id, reply, usage, input_tokens, output_tokens, usd)
+                       CAST(:ins AS bigint[]), CAST(:outs AS bigint[]), CAST(:usds AS double precision[]),
+                       CAST(:texts AS text[]), CAST(:vectors AS bytea[]))
+             AS g (id, reply, usage, input_tokens, output_tokens, usd, texts, vectors)
 ), freed AS (
   UPDATE runs r SET starts = greatest(r.starts - 1, 0), ahead_token = NULL, ahead_worker = NULL, ahead_until = NULL,
          ahead_sent_at = NULL, usage = coalesce(CAST(g.usage AS jsonb), r.usage)
     FROM given g WHERE r.id = g.id AND r.ahead_token = :token AND r.finished_at IS NULL
-  RETURNING r.id, g.reply, g.input_tokens, g.output_tokens, g.usd
+  RETURNING r.id, g.reply, g.input_tokens, g.output_tokens, g.usd, g.texts, g.vectors
 ), spent AS (
   INSERT INTO spending AS s (day, agent_id, input_tokens, output_tokens, cost_usd)
   SELECT (mandua_now() AT TIME ZONE 'UTC')::date, :agent, sum(input_tokens), sum(output_tokens), sum(usd) FROM freed
@@ -77,9 +86,11 @@ WITH given AS (
   ON CONFLICT (day, agent_id) DO UPDATE SET input_tokens = s.input_tokens + excluded.input_tokens,
      output_tokens = s.output_tokens + excluded.output_tokens, cost_usd = s.cost_usd + excluded.cost_usd
 )
-INSERT INTO run_plans AS p (run_id, replies)
-SELECT id, jsonb_build_object(CAST(:key AS text), CAST(reply AS jsonb)) FROM freed WHERE reply IS NOT NULL
-ON CONFLICT (run_id) DO UPDATE SET replies = p.replies || excluded.replies
+INSERT INTO run_plans AS p (run_id, replies, vector_texts, vectors)
+SELECT id, jsonb_build_object(CAST(:key AS text), CAST(reply AS jsonb)), CAST(texts AS jsonb), vectors
+  FROM freed WHERE reply IS NOT NULL
+ON CONFLICT (run_id) DO UPDATE SET replies = p.replies || excluded.replies, vector_texts = excluded.vector_texts,
+   vectors = excluded.vectors
 """
 
 # Kept in place of a part of a reply: this message was in a call that brought nothing.
@@ -126,14 +137,15 @@ class Together:
 
 
 def share(
-    start: Start, message: Message, message_of: Callable[[Any], Message], usage: CallUsage, ledger: TurnLedger
+    start: Start, message: Message, message_of: Callable[[Any], Message], usage: CallUsage, ledger: TurnLedger,
+    vectors: VectorCache,
 ) -> Shared:
     """Extract ``message`` together with its neighbours, as many as its ``bulk_batch`` allows.
 
-    Afterwards its part of the reply is in ``ledger`` and each neighbour's with its run; where the call brings nothing
-    that can be attributed, all of them are marked to be asked alone. ``message_of`` makes a Message of a row. Raises
-    ModelError where waiting helps, LostHold.
-    """
+    Afterwards its part of the reply is in ``ledger``, what it will embed in ``vectors``, and each neighbour's with its
+    run; where the call brings nothing that can be attributed, all of them are marked to be asked alone. ``message_of``
+    makes a Message of a row. Raises ModelError where waiting helps, LostHold.
+    """  # fmt: skip
     if not _leads(start, message):
         return NOBODY
     batch = _Batch(start, message, message_of, ledger)
@@ -150,7 +162,7 @@ def share(
     finally:
         batch.let_go()
         usage.embedding_calls += batch.billed.embedding_calls
-    batch.keep_own()
+    batch.keep_own(vectors)
     return Shared(True, () if batch.alone else tuple(row.id for row in batch.neighbours))
 
 
@@ -181,7 +193,8 @@ class _Batch:
         self.claimed = bool(self._claimed)
         self.alone = False
         self.billed = CallUsage()
-        self._parts: list[str] = []
+        self._parts: list[Part] = []
+        self._vectors: list[VectorCache] = []  # of each part; none where they are not to be had
         self._together = Together(ledger, BATCHED)
         if not self.neighbours:
             self.let_go()
@@ -202,15 +215,27 @@ class _Batch:
             ledger=self._together, usage=self.billed,
         )  # fmt: skip
         self._parts = ask_together(self._messages, read_session, calls)
+        self._embed(calls)
+
+    def _embed(self, calls: Calls) -> None:
+        """Embed what their extractions will ask for, in one call. Where that fails each of them asks for itself, and
+        finds out what to do about it."""
+        texts = [likely_texts(part, message) for part, message in zip(self._parts, self._messages, strict=True)]
+        try:
+            known = calls.embed([text for own in texts for text in own])
+        except EmbeddingError as error:
+            log.warning("batch_embedded_one_by_one", cause=error.cause.value)
+            return
+        self._vectors = [VectorCache.of(known, own) for own in texts]
 
     def let_go(self) -> None:
         """Leave each claimed run its part of the reply, or the word that it is to be asked alone, or nothing."""
         if not self._claimed:
             return
         given = {row.id: self._given(place, row) for place, row in enumerate(self.neighbours, 1)}
-        nothing: tuple[Any, ...] = (None, None, 0, 0, 0.0)
+        nothing: tuple[Any, ...] = (None, None, 0, 0, 0.0, "[]", b"")
         columns = zip(*(given.get(row.id, nothing) for row in self._claimed), strict=True)
-        names = ("replies", "usages", "ins", "outs", "usds")
+        names = ("replies", "usages", "ins", "outs", "usds", "texts", "vectors")
         with autocommit() as connection:
             connection.execute(
                 sql(KEEP),
@@ -218,22 +243,29 @@ class _Batch:
                  "agent": self._start.hold.agent_id, **dict(zip(names, map(list, columns), strict=True))},
             )  # fmt: skip
 
-    def _given(self, place: int, row: Row[Any]) -> tuple[str | None, str | None, int, int, float]:
-        """Reply, usage (both JSON), tokens in and out, US dollars: what the neighbour at ``place`` gets and bears."""
+    def _given(self, place: int, row: Row[Any]) -> tuple[str | None, str | None, int, int, float, str, bytes]:
+        """Reply, usage (both JSON), tokens in and out, US dollars, texts (JSON) and their vectors: what the neighbour
+        at ``place`` gets and bears."""
         if not self._parts:
-            return (ALONE if self.alone else None), None, 0, 0, 0.0
+            return (ALONE if self.alone else None), None, 0, 0, 0.0, "[]", b""
         share = shares(self._together.completion.usage, len(self._parts))[place]
         usage = CallUsage.model_validate(row.usage)
         usage.prompts |= self.billed.prompts
-        usage.add(TASK, Completion(self._parts[place], share), calls=0)
-        reply = json.dumps({"text": self._parts[place]}, ensure_ascii=False)
-        return reply, usage.model_dump_json(), share.input_tokens, share.output_tokens, share.cost_usd or 0.0
+        usage.add(TASK, Completion(self._parts[place].text, share), calls=0)
+        reply = json.dumps({"text": self._parts[place].text}, ensure_ascii=False)
+        texts, vectors = self._vectors[place].dump() if self._vectors else ([], b"")
+        return (
+            reply, usage.model_dump_json(), share.input_tokens, share.output_tokens, share.cost_usd or 0.0,
+            json.dumps(texts, ensure_ascii=False), vectors,
+        )  # fmt: skip
 
-    def keep_own(self) -> None:
-        """Keep the leader's own part, with its share of the cost. Raises LostHold."""
+    def keep_own(self, vectors: VectorCache) -> None:
+        """Keep the leader's own part, with its share of the cost, and add to its ``vectors``. Raises LostHold."""
+        if self._vectors:
+            vectors.take(self._vectors[0])
         if self._parts:
             own = shares(self._together.completion.usage, len(self._parts))[0]
-            self._leader.keep_batched(Completion(self._parts[0], own), self._together.lost)
+            self._leader.keep_batched(Completion(self._parts[0].text, own), self._together.lost)
         elif self.alone:
             holding.keep_reply(self._start.hold, BATCHED, ALONE)
 

@@ -209,7 +209,7 @@ def _plan(start: Start, usage: CallUsage, ledger: TurnLedger, fallback: str | No
     asked = dict(usage.by_task)
     shared = batches.NOBODY
     if stage is Stage.EXTRACT and fallback is None:
-        shared = batches.share(start, message, message_of, usage, ledger)
+        shared = batches.share(start, message, message_of, usage, ledger, calls.vectors)
     plans = plan_stage(stage, message, _plans_of(row), read_session, calls, fallback=fallback)
     timings = {stage.value: round((time.perf_counter() - begun) * 1000, 3)}
     note_calls(usage, ledger, asked)

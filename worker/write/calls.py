@@ -180,6 +180,17 @@ class VectorCache:
         """The vector of ``text``, or None where it was never embedded."""
         return self._rows.get(text)
 
+    def take(self, other: VectorCache) -> None:
+        """Remember what ``other`` does."""
+        self._rows |= other._rows
+
+    @classmethod
+    def of(cls, known: VectorCache, texts: Iterable[str]) -> VectorCache:
+        """The part of ``known`` that ``texts`` need. Raises KeyError for one that was never embedded."""
+        part = cls()
+        part._rows = {text: known[text] for text in texts}
+        return part
+
     def dump(self) -> tuple[list[str], bytes]:
         """Texts and their vectors as little-endian float32, row by row."""
         if not self._rows:

@@ -70,7 +70,7 @@ def word_grams(text: str, longest: int = 6) -> list[str]:
     In scripts without word gaps, character sequences of up to 12 stand in for words (in Korean they begin where a word
     does, because particles only follow). At most MAX_GRAMS, short ones first.
     """
-    units = _Units(text)
+    units = _units(text)
     grams: dict[str, None] = {}
     for length in range(1, max(longest, _LONGEST_RUN) + 1):
         for first in range(len(units.starts) - length + 1):
@@ -96,7 +96,7 @@ def mentions(text: str, names: Iterable[str]) -> list[str]:
             wanted.setdefault(folded, []).append(name)
     if not wanted:
         return []
-    units = _Units(text)
+    units = _units(text)
     longest = max(map(len, wanted))
     found: list[tuple[int, int]] = []
     for first, start in enumerate(units.starts):
@@ -281,6 +281,12 @@ def _trim(name: str) -> str:
     if name and name[-1] in _BRACKETS and _BRACKETS[name[-1]] not in name:
         return name[:-1]
     return name.rstrip("([{")
+
+
+@lru_cache(maxsize=64)
+def _units(text: str) -> _Units:
+    """The units of ``text``. Often many names are looked for in one text, or one text is cut for each of them."""
+    return _Units(text)
 
 
 class _Units:

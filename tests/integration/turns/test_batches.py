@@ -12,7 +12,7 @@ from sqlalchemy import Engine, text
 from producer.accepting import accept, envelope
 from producer.contract import WriteRequest
 from producer.queues import Lane, Stage
-from tests.scripted_model import Fault, ScriptedModel, tokens_of
+from tests.scripted_model import EMBEDDING, Fault, ScriptedModel, tokens_of
 from worker.turns import batches
 from worker.turns.dispatch import dispatch
 from worker.turns.life import periods
@@ -95,6 +95,42 @@ def test_the_memory_is_the_same_with_fewer_calls_and_every_token_is_counted(
         {"spent": counted}
     ]
     assert counted > sum(tokens_of(call, "") for call in model.calls[before:] if call.task == TASK)
+
+
+def test_what_the_messages_of_a_batch_embed_is_embedded_in_one_call_without_secrets(
+    handed_in, rows: Rows, model: ScriptedModel
+) -> None:
+    secret = "sk-proj-" + "Zx8" * 12
+    told = ("I live in Natal.", f"My api key is {secret}", "I have a dog called Rex.")
+    handed_in("a", 3, [("Rafael", text) for text in told])
+    given = dispatch("a")
+    assert given.run_id is not None
+    model.on(TASK, lambda payload: _saying(secret) if "messages" in payload else None)
+    run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    assert {run["stage"] for run in rows("SELECT stage FROM runs")} == {"resolve"}
+    embedded = [call for call in model.calls if call.task == EMBEDDING]
+    assert len(embedded) == 1
+    assert secret not in str(embedded[0].payload)
+    kept = rows("SELECT vector_texts, vectors FROM run_plans")
+    assert all(len(row["vectors"]) % len(row["vector_texts"]) == 0 < len(row["vector_texts"]) for row in kept)
+
+
+def _saying(secret: str) -> dict[str, Any]:
+    said = ["Rafael lives in Natal", f"The api key of Rafael is {secret}", "Rafael has a dog called Rex"]
+    facts = [{"subject": "Rafael", "text": text, "message_number": number} for number, text in enumerate(said, 1)]
+    return {"entities": [{"name": "Rafael", "type": "person"}], "facts": facts, "relations": []}
+
+
+def test_a_batch_whose_texts_cannot_be_embedded_leaves_that_to_each_message(
+    handed_in, rows: Rows, model: ScriptedModel
+) -> None:
+    model.queue(EMBEDDING, Fault.status(503))
+    handed_in("a", 4, SAID[:4])
+    given = dispatch("a")
+    run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    assert {run["stage"] for run in rows("SELECT stage FROM runs")} == {"resolve"}
+    assert model.count(TASK) == 1
+    assert model.count(EMBEDDING) == 5
 
 
 def test_a_reply_that_cannot_be_attributed_is_asked_for_one_by_one(

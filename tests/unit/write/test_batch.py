@@ -26,7 +26,7 @@ def fact(number: Any, subject: str | None, text: str) -> dict[str, Any]:
 
 def apart(**sections: Any) -> list[dict[str, Any]]:
     whole = {"entities": [], "facts": [], "relations": [], **sections}
-    return [json.loads(text) for text in taken_apart(Completion(json.dumps(whole)), TWO)]
+    return [json.loads(part.text) for part in taken_apart(Completion(json.dumps(whole)), TWO)]
 
 
 def test_each_message_gets_its_own_items_and_the_entities_that_they_name() -> None:

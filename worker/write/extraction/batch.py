@@ -9,16 +9,20 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from producer.secrets import mask
 from worker.db import ReadSession
 from worker.llm import coerce
 from worker.llm.envelope import TEXT_KEYS, as_list, open_envelope
+from worker.llm.items import ParsedExtraction
 from worker.llm.provider import Cause, Completion, ModelError
 from worker.llm.replies import parse_extraction
 from worker.llm.reply_json import read_json
 from worker.write.calls import Calls
 from worker.write.context import known_context
+from worker.write.evidence import likely_mirrors
 from worker.write.extraction.chunks import cut_into_parts
 from worker.write.extraction.informed import TASK
 from worker.write.extraction.noise import noise_reason
@@ -32,6 +36,14 @@ MAX_BATCH_CHARS = 6_000
 
 # What a batch that fails with it says of its messages: nothing. Each is asked alone.
 ONE_BY_ONE = frozenset({Cause.BAD_REPLY, Cause.REFUSED, Cause.INVALID_REQUEST, Cause.TIMEOUT})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What the reply says of one message: as the JSON text that the message would have got alone, and as it is read."""
+
+    text: str
+    said: ParsedExtraction
 
 
 def may_share(message: Message) -> bool:
@@ -52,8 +64,8 @@ def that_fit(messages: Sequence[Message]) -> list[Message]:
     return chosen
 
 
-def ask_together(messages: Sequence[Message], read: ReadSession, calls: Calls) -> list[str]:
-    """The reply (JSON text) for each of ``messages``, by one call. Raises ModelError; BAD_REPLY for a reply that
+def ask_together(messages: Sequence[Message], read: ReadSession, calls: Calls) -> list[Part]:
+    """The reply to each of ``messages``, by one call. Raises ModelError; BAD_REPLY for a reply that
     cannot be attributed. At most two SQL statements and one embedding call; no connection over a call."""
     heard = [heard_of(message) for message in messages]
     told = "\n".join(message.text for message in heard)
@@ -84,8 +96,8 @@ def _payload(heard: Sequence[Message], known: Sequence[Mapping[str, Any]]) -> di
     }  # fmt: skip
 
 
-def taken_apart(completion: Completion, heard: Sequence[Message]) -> list[str]:
-    """The reply (JSON text) to each of ``heard``. Raises ModelError(BAD_REPLY) where anything in it is nobody's."""
+def taken_apart(completion: Completion, heard: Sequence[Message]) -> list[Part]:
+    """The reply to each of ``heard``. Raises ModelError(BAD_REPLY) where anything in it is nobody's."""
     if completion.truncated:
         raise ModelError(Cause.BAD_REPLY, "cut_off")
     reply = read_json(completion.text)
@@ -105,9 +117,16 @@ def taken_apart(completion: Completion, heard: Sequence[Message]) -> list[str]:
     _give_profiles(_objects("updated_profiles", envelope), parts)
     _give_emotions(envelope.get("emotions"), parts)
     texts = [json.dumps(part, ensure_ascii=False) for part in parts]
-    for text, message in zip(texts, heard, strict=True):
-        parse_extraction(text, message.speaker)  # what cannot be read alone is no reply to keep
-    return texts
+    # What cannot be read alone is no reply to keep.
+    return [Part(text, parse_extraction(text, message.speaker)) for text, message in zip(texts, heard, strict=True)]
+
+
+def likely_texts(part: Part, message: Message) -> list[str]:
+    """What the extraction of ``message`` will embed, as far as its facts stay as they were read. A wrong guess costs an
+    embedding, a missing one a call."""
+    heard, said = heard_of(message), part.said
+    told = [*(fact.text for fact in said.facts), *likely_mirrors(said.facts, said.relations, said.entities, heard)]
+    return [heard.text[:EMBEDDED_CHARS], *(mask(text).text for text in told)]
 
 
 def _objects(section: str, envelope: Mapping[str, Any]) -> list[dict[str, Any]]:
