@@ -26,11 +26,12 @@ MAX_ALIASES = 24
 _LAST = "\U0010ffff"
 
 # Invariant: alias rows by primary key or, for prefixes, at most PER_PREFIX each by the pattern index; entities by key.
-# Merges are followed, so that what comes back is never a merged entity.
+# Merges are followed, so that what comes back is never a merged entity. (Arrays behind a SELECT, so that their lengths do
+# not count: with them the statement was planned anew each time.)
 NAMED = text("""
 WITH RECURSIVE prefixed AS MATERIALIZED (
   SELECT p.alias_folded, p.entity_key
-    FROM unnest(CAST(:prefixes AS text[])) AS w (prefix)
+    FROM unnest((SELECT CAST(:prefixes AS text[]))) AS w (prefix)
    CROSS JOIN LATERAL (
      SELECT a.alias_folded, a.entity_key
        FROM memory_entity_aliases a
@@ -41,13 +42,13 @@ WITH RECURSIVE prefixed AS MATERIALIZED (
 ), hit AS (
   SELECT a.alias_folded, a.entity_key
     FROM memory_entity_aliases a
-   WHERE a.agent_id = :agent_id AND a.alias_folded = ANY (:names)
+   WHERE a.agent_id = :agent_id AND a.alias_folded = ANY (CAST((SELECT CAST(:names AS text[])) AS text[]))
   UNION
   SELECT alias_folded, entity_key FROM prefixed
   UNION
   SELECT NULL, e.canonical_key
     FROM memory_entities e
-   WHERE e.agent_id = :agent_id AND e.canonical_key = ANY (:keys)
+   WHERE e.agent_id = :agent_id AND e.canonical_key = ANY (CAST((SELECT CAST(:keys AS text[])) AS text[]))
 ), follow (start_key, key, depth) AS (
   SELECT DISTINCT entity_key, entity_key, 0 FROM hit
   UNION ALL
