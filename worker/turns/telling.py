@@ -27,7 +27,7 @@ def told(start: Start, calls: ToldCalls, outcome: str, **more: Any) -> str:
         "begun_at": start.row.begun_at.isoformat(),
         "attempt": int(start.row.attempts),
         "outcome": outcome,
-        "calls": calls.calls,
+        "calls": calls.calls(),
         "calls_left_out": calls.left_out,
         **{name: value for name, value in more.items() if value is not None},
     }

@@ -26,8 +26,8 @@ MAX_ALIASES = 24
 _LAST = "\U0010ffff"
 
 # Invariant: alias rows by primary key or, for prefixes, at most PER_PREFIX each by the pattern index; entities by key.
-# Merges are followed, so that what comes back is never a merged entity. (Arrays behind a SELECT, so that their lengths do
-# not count: with them the statement was planned anew each time.)
+# Merges are followed, so that what comes back is never a merged entity. (Arrays behind a SELECT, so that their lengths
+# do not count: with them the statement was planned anew each time.)
 NAMED = text("""
 WITH RECURSIVE prefixed AS MATERIALIZED (
   SELECT p.alias_folded, p.entity_key
