@@ -134,28 +134,31 @@ SELECT id, source_entity_key AS source, target_entity_key AS target, rel_type, s
 # theirs; while that is open it stands on the surest active fact, afterwards on the one that ended last.
 REFRESH_EDGES = text("""
 WITH touched AS (
-  SELECT id FROM memory_entity_relationships WHERE id = ANY (CAST(:edges AS uuid[]))
+  SELECT id FROM memory_entity_relationships WHERE id = ANY (CAST((SELECT CAST(:edges AS uuid[])) AS uuid[]))
   UNION
-  SELECT relationship_id FROM memory_relationship_evidence WHERE fact_id = ANY (CAST(:facts AS uuid[]))
-), stretch AS (
-  SELECT t.id, r.stretch
+  SELECT relationship_id FROM memory_relationship_evidence
+   WHERE fact_id = ANY (CAST((SELECT CAST(:facts AS uuid[])) AS uuid[]))
+), told AS MATERIALIZED (
+  SELECT t.id, f.fact_id, f.valid_from, f.valid_to, f.confidence
     FROM touched t
-    CROSS JOIN LATERAL (
-      SELECT unnest(range_agg(tstzrange(f.valid_from, f.valid_to))) AS stretch
-        FROM memory_relationship_evidence v JOIN memory_facts f ON f.id = v.fact_id
-       WHERE v.relationship_id = t.id AND f.kind = 'fact'
-    ) r
+   CROSS JOIN LATERAL (
+     SELECT v.fact_id FROM memory_relationship_evidence v WHERE v.relationship_id = t.id OFFSET 0) v
+   CROSS JOIN LATERAL (
+     SELECT f.id AS fact_id, f.valid_from, f.valid_to, f.confidence FROM memory_facts f
+      WHERE f.id = v.fact_id AND f.kind = 'fact' OFFSET 0) f
+), stretch AS (
+  SELECT id, unnest(range_agg(tstzrange(valid_from, valid_to))) AS stretch FROM told GROUP BY id
 ), span AS (
   SELECT DISTINCT ON (id) id, lower(stretch) AS valid_from, upper(stretch) AS valid_to
     FROM stretch ORDER BY id, upper(stretch) DESC NULLS FIRST
 ), basis AS (
-  SELECT DISTINCT ON (t.id) t.id, f.id AS fact_id, f.valid_from, f.valid_to
-    FROM touched t JOIN memory_relationship_evidence v ON v.relationship_id = t.id
-    JOIN memory_facts f ON f.id = v.fact_id AND f.kind = 'fact'
-   ORDER BY t.id, (f.valid_to IS NULL) DESC, CASE WHEN f.valid_to IS NULL THEN f.confidence END DESC NULLS LAST,
-            f.valid_to DESC, f.valid_from DESC NULLS LAST, f.id
+  SELECT DISTINCT ON (id) id, fact_id, valid_from, valid_to
+    FROM told
+   ORDER BY id, (valid_to IS NULL) DESC, CASE WHEN valid_to IS NULL THEN confidence END DESC NULLS LAST,
+            valid_to DESC, valid_from DESC NULLS LAST, fact_id
 ), locked AS (
-  SELECT e.id FROM memory_entity_relationships e JOIN touched t ON t.id = e.id ORDER BY e.id FOR UPDATE OF e
+  SELECT e.id FROM (SELECT id FROM touched ORDER BY id) t
+   CROSS JOIN LATERAL (SELECT r.id FROM memory_entity_relationships r WHERE r.id = t.id FOR UPDATE) e
 )
 UPDATE memory_entity_relationships e
    SET evidence_fact_id = b.fact_id,
