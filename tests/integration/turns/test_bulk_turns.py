@@ -228,20 +228,42 @@ def test_a_provider_that_is_down_lets_all_wait_and_who_has_waited_asks_alone(
     assert waits == [{"waits": {"provider_error": 1, "rate_limited": 1}}]
 
 
-def test_a_message_that_fails_is_parked_alone(
-    handed_in: Callable[..., None], rows: Rows, model: ScriptedModel, database: Engine
-) -> None:
-    """What the failing one had written is taken back, what the others had is not."""
+FIVE = (
+    ("Rafael", "I live in Natal."), ("Ana", "I work at Orion."), ("Iris", "I like jazz."), ("Clara", "I like tea."),
+    ("Bruno", "I like coffee."),
+)  # fmt: skip
+
+
+def refuse_jazz(database: Engine, sqlstate: str) -> None:
+    """Facts about jazz cannot be stored."""
     with database.begin() as connection:
         connection.execute(text(
             "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
-            " IF NEW.fact_text LIKE '%jazz%' THEN RAISE 'no' USING ERRCODE = '42501'; END IF; RETURN NEW; END $$"
+            f" IF NEW.fact_text LIKE '%jazz%' THEN RAISE 'no' USING ERRCODE = '{sqlstate}'; END IF; RETURN NEW; END $$"
         ))  # fmt: skip
         connection.execute(text(
             "CREATE TRIGGER refuse BEFORE INSERT ON memory_facts FOR EACH ROW EXECUTE FUNCTION refuse()"
         ))  # fmt: skip
-    handed_in("a", 8, 1, ("Rafael", "I live in Natal."), ("Ana", "I work at Orion."), ("Iris", "I like jazz."),
-              ("Clara", "I like tea."), ("Bruno", "I like coffee."))  # fmt: skip
+
+
+def test_a_fact_at_fault_itself_is_left_out_of_its_message_and_costs_the_others_nothing(
+    handed_in: Callable[..., None], rows: Rows, model: ScriptedModel, database: Engine
+) -> None:
+    refuse_jazz(database, "22000")
+    handed_in("a", 8, 1, *FIVE)
+    work("a")
+    assert [row["state"] for row in rows(ENDS, agent="a", after=0)] == ["done"] * 5
+    assert len(rows(FACTS, agent="a")) == 4
+    rejected = rows("SELECT jsonb_array_elements(result -> 'rejected') ->> 'reason' AS reason FROM run_results")
+    assert rejected == [{"reason": "database_22000"}]
+
+
+def test_a_message_that_fails_is_parked_alone(
+    handed_in: Callable[..., None], rows: Rows, model: ScriptedModel, database: Engine
+) -> None:
+    """What the failing one had written is taken back, what the others had is not."""
+    refuse_jazz(database, "42501")
+    handed_in("a", 8, 1, *FIVE)
     given = extracted("a")
     run_stage(Stage.RESOLVE, given.run_id, given.fence)
     assert [row["state"] for row in rows(ENDS, agent="a", after=0)] == ["done", "done", *["accepted"] * 3]
