@@ -18,31 +18,29 @@ from typing import Any
 
 import numpy as np
 import structlog
-from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from producer.queues import Lane, Stage
-from worker.db import engine, sql, take_back, within
+from producer.queues import Stage
+from worker.db import engine, take_back, within
 from worker.llm.provider import Completion, ModelError
 from worker.models_in_use import embedding_model, language_model
 from worker.settings import settings
 from worker.turns import hold as holding
-from worker.turns import limits
-from worker.turns.applying import bill, finish
+from worker.turns.applying import finish
 from worker.turns.batches import Together, shares
+from worker.turns.bulk_members import Member, count_as_one_by_one, give_back, leads, let_go, take_along
 from worker.turns.causes import classify
-from worker.turns.hold import Hold, LostHold, Start
+from worker.turns.hold import LostHold, Start
 from worker.turns.replies import TurnLedger, note_calls
 from worker.write.applied import Applied
-from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache
+from worker.write.calls import Calls, CallUsage, EmbeddingError
 from worker.write.extraction.batch import ONE_BY_ONE
 from worker.write.message import Message
 from worker.write.names import display_name
-from worker.write.plans import PLAN_VERSION, Extraction
+from worker.write.plans import Extraction
 from worker.write.policy import DATABASE
 from worker.write.questions import (
     DECISIONS,
-    MAX_ITEMS,
     NAMES,
     Answers,
     TurnCalls,
@@ -56,59 +54,6 @@ from worker.write.upsert import upsert
 
 MAX_REHEARSALS = 5  # one for the texts to embed, one for the names, one for the facts, and to spare
 
-# Invariant: only consecutive runs are taken along, each extracted by this version and never begun, failed or waited
-# since, with no call whose reply is lost; behind any other one the memory will be another anyway. Nobody's live message
-# waits for it.
-TAKE_ALONG = """
-WITH mine AS ({mine}), near AS (
-  SELECT r.id, r.seq, bool_and(
-           r.state = 'accepted' AND (r.stage = 'resolve' OR r.stage = 'upsert' AND p.resolution IS NULL)
-           AND r.starts = 0 AND r.failures = 0 AND r.waits = 0 AND r.fallback IS NULL AND r.ready_at IS NULL
-           AND coalesce(p.extraction ->> 'plan_version' = :plan_version AND p.sent = '{{}}', false)
-           AND jsonb_array_length(p.extraction -> 'facts') <= :most_facts
-           AND coalesce(r.request #>> '{{config_overrides,bulk_turn}}', '') <> '1') OVER (ORDER BY r.seq) AS fits
-    FROM (SELECT u.* FROM runs u WHERE u.agent_id = :agent AND u.lane = 1 AND u.finished_at IS NULL
-             AND u.seq > (SELECT seq FROM runs WHERE id = :run) ORDER BY u.lane, u.seq LIMIT :many) r
-    LEFT JOIN run_plans p ON p.run_id = r.id
-), taken AS (
-  UPDATE runs r SET starts = 1, attempts = r.attempts + 1
-    FROM near n, mine WHERE r.id = n.id AND n.fits
-     AND NOT EXISTS (SELECT 1 FROM runs l WHERE l.agent_id = :agent AND l.lane = 0 AND l.finished_at IS NULL)
-  RETURNING r.*
-)
-SELECT t.id, t.agent_id, t.seq, t.request, t.usage, t.timings, t.attempts, t.starts, mandua_now() AS begun_at,
-       e.id AS event_id, e.message, e.speaker_name, e.role, e.source, e.session_id, e.occurred_at, e.offset_minutes,
-       p.extraction, p.vector_texts, p.vectors
-  FROM taken t JOIN memory_events e ON e.id = t.event_id JOIN run_plans p ON p.run_id = t.id ORDER BY t.seq
-"""
-
-# Invariant: what was not applied stands as it was, only that its part of the calls is paid.
-GIVE_BACK = """
-WITH given AS (
-  SELECT * FROM unnest(CAST(:runs AS uuid[]), CAST(:usages AS text[]), CAST(:ins AS bigint[]), CAST(:outs AS bigint[]),
-                       CAST(:usds AS double precision[])) AS g (id, usage, input_tokens, output_tokens, usd)
-), freed AS (
-  UPDATE runs r SET starts = greatest(r.starts - 1, 0), usage = CAST(g.usage AS jsonb)
-    FROM given g WHERE r.id = g.id AND r.finished_at IS NULL RETURNING g.*
-)
-INSERT INTO spending AS s (day, agent_id, input_tokens, output_tokens, cost_usd)
-SELECT (mandua_now() AT TIME ZONE 'UTC')::date, :agent, sum(input_tokens), sum(output_tokens), sum(usd) FROM freed
-HAVING sum(input_tokens) + sum(output_tokens) > 0
-ON CONFLICT (day, agent_id) DO UPDATE SET input_tokens = s.input_tokens + excluded.input_tokens,
-   output_tokens = s.output_tokens + excluded.output_tokens, cost_usd = s.cost_usd + excluded.cost_usd
-"""
-LET_GO = """
-WITH mine AS ({mine}), freed AS (
-  UPDATE runs r SET starts = greatest(r.starts - 1, 0) FROM mine WHERE r.id = ANY (:runs) AND r.finished_at IS NULL
-)
-SELECT 1 FROM mine
-"""
-# Invariant: as after as many turns of one message each. (The turn's release has counted one.)
-AS_ONE_BY_ONE = """
-WITH reached AS (UPDATE runs SET stage = 'upsert' WHERE id = ANY (:runs))
-UPDATE agent_turns SET version = version + :more WHERE agent_id = :agent
-"""
-
 log = structlog.get_logger()
 
 
@@ -116,22 +61,11 @@ class _Cut(Exception):
     """A message cannot be applied in this turn; it and those behind it are no longer among its members."""
 
 
-@dataclass(slots=True)
-class _Member:
-    """One message of the turn, and what it brings along."""
-
-    start: Start
-    message: Message
-    extraction: Extraction
-    vectors: VectorCache
-    usage: CallUsage
-
-
 @dataclass(frozen=True, slots=True)
 class _Done:
     """One message that was applied in the open transaction."""
 
-    member: _Member
+    member: Member
     plans: Plans
     applied: Applied
     timings: dict[str, float]
@@ -158,47 +92,18 @@ def take(
     None where it goes the ordinary way, alone: nothing was applied then. Raises LostHold, ModelError where waiting
     helps, and DBAPIError.
     """
-    if not _leads(start, message):
+    if not leads(start, message):
         return None
-    own = _Member(start, message, Extraction.model_validate(start.row.extraction), _vectors(start.row), usage)
-    others = [_member(start, row, message_of) for row in _take_along(start, message.config.bulk_turn - 1)]
+    others = take_along(start, message.config.bulk_turn - 1, message_of)
     if not others:
         return None
-    return _Turn(own, others, ledger).run()
-
-
-def _leads(start: Start, message: Message) -> bool:
-    """Whether a run may take others along: at its first try, and while there is money left."""
-    row = start.row
-    if row.lane != Lane.BULK or message.config.bulk_turn < 2:
-        return False
-    if row.starts != 1 or row.failures or row.waits or row.fallback or row.sent:
-        return False
-    if start.hold.stage is Stage.UPSERT:  # with something to apply it has plans of its own already
-        return Extraction.model_validate(row.extraction).empty and limits.out_of_money(settings(), row) is None
-    return len(row.extraction["facts"]) <= MAX_ITEMS
-
-
-def _take_along(start: Start, many: int) -> Sequence[Row[Any]]:
-    return holding.rows_as_holder(
-        TAKE_ALONG, start.hold, many=many, plan_version=str(PLAN_VERSION), most_facts=MAX_ITEMS
-    )
-
-
-def _member(leader: Start, row: Row[Any], message_of: Callable[[Any], Message]) -> _Member:
-    hold = Hold(row.id, row.agent_id, leader.hold.stage, leader.hold.token, leader.hold.fence)
-    extraction = Extraction.model_validate(row.extraction)
-    return _Member(Start(hold, row), message_of(row), extraction, _vectors(row), CallUsage.model_validate(row.usage))
-
-
-def _vectors(row: Row[Any]) -> VectorCache:
-    return VectorCache.load(row.vector_texts or [], row.vectors or b"")
+    return _Turn(Member.of(start, message, usage), others, ledger).run()
 
 
 class _Turn:
     """One bulk turn."""
 
-    def __init__(self, leader: _Member, others: Sequence[_Member], ledger: TurnLedger) -> None:
+    def __init__(self, leader: Member, others: Sequence[Member], ledger: TurnLedger) -> None:
         self._leader, self._all, self._ledger = leader, [leader, *others], ledger
         self._members = list(self._all)  # those that go along; at least the leader, until it turns out that it cannot
         self._calls = Calls(
@@ -310,9 +215,7 @@ class _Turn:
                 take_back(session)
                 return None
             statuses = [self._finish(session, place, one) for place, one in enumerate(done)]
-            runs = [one.member.start.hold.run_id for one in done]
-            given = {"runs": runs, "more": len(done) - 1, "agent": self._leader.start.hold.agent_id}
-            session.connection().execute(sql(AS_ONE_BY_ONE), given)
+            count_as_one_by_one(session, self._leader.start.hold.agent_id, [one.member for one in done])
             self._give_back(session, len(done))
             session.commit()
         log.info("bulk_turn", messages=len(done), left=len(self._all) - len(done))
@@ -336,7 +239,7 @@ class _Turn:
                 raise _Cut from None
         return done
 
-    def _one(self, session: Session, place: int, member: _Member, wanted: Wanted | None) -> _Done:
+    def _one(self, session: Session, place: int, member: Member, wanted: Wanted | None) -> _Done:
         """Take one message through its stages. Raises Unanswered."""
         told = ToldCalls()
         calls = TurnCalls(
@@ -388,22 +291,12 @@ class _Turn:
 
     def _give_back(self, session: Session, applied: int) -> None:
         """Give back those behind the first ``applied`` ones, with what their part of the calls cost."""
-        left = list(enumerate(self._all))[applied:]
-        if not left:
-            return
-        bills = [bill(member.start, self._usage(place)) for place, member in left]
-        given = {
-            "runs": [member.start.hold.run_id for _, member in left], "usages": [one.usage for one in bills],
-            "ins": [one.input_tokens for one in bills], "outs": [one.output_tokens for one in bills],
-            "usds": [one.cost_usd for one in bills], "agent": self._leader.start.hold.agent_id,
-        }  # fmt: skip
-        session.connection().execute(sql(GIVE_BACK), given)
+        left = [(self._all[place], self._usage(place)) for place in range(applied, len(self._all))]
+        give_back(session, self._leader.start.hold.agent_id, left)
 
     def _let_go(self) -> None:
         """Let go of the others where nothing came of the turn. Raises LostHold."""
-        holding.as_holder(
-            LET_GO, self._leader.start.hold, runs=[member.start.hold.run_id for member in self._all[1:]]
-        )
+        let_go(self._leader.start.hold, self._all[1:])
 
 
 def _waits(error: Exception) -> bool:
