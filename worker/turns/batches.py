@@ -31,7 +31,6 @@ from worker.write.extraction.batch import (
     ONE_BY_ONE,
     Part,
     ask_together,
-    likely_texts,
     may_share,
     that_fit,
 )
@@ -220,13 +219,12 @@ class _Batch:
     def _embed(self, calls: Calls) -> None:
         """Embed what their extractions will ask for, in one call. Where that fails each of them asks for itself, and
         finds out what to do about it."""
-        texts = [likely_texts(part, message) for part, message in zip(self._parts, self._messages, strict=True)]
         try:
-            known = calls.embed([text for own in texts for text in own])
+            known = calls.embed([text for part in self._parts for text in part.embedded])
         except EmbeddingError as error:
             log.warning("batch_embedded_one_by_one", cause=error.cause.value)
             return
-        self._vectors = [VectorCache.of(known, own) for own in texts]
+        self._vectors = [VectorCache.of(known, part.embedded) for part in self._parts]
 
     def let_go(self) -> None:
         """Leave each claimed run its part of the reply, or the word that it is to be asked alone, or nothing."""

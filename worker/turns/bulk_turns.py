@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import structlog
 from sqlalchemy.orm import Session
 
@@ -33,7 +32,7 @@ from worker.turns.causes import classify
 from worker.turns.hold import LostHold, Start
 from worker.turns.replies import TurnLedger, note_calls
 from worker.write.applied import Applied
-from worker.write.calls import Calls, CallUsage, EmbeddingError
+from worker.write.calls import Calls, CallUsage, EmbeddingError, VectorCache
 from worker.write.extraction.batch import ONE_BY_ONE
 from worker.write.message import Message
 from worker.write.names import display_name
@@ -164,8 +163,7 @@ class _Turn:
         }
         found = self._calls.embed(sorted({one for own in missing.values() for one in own}))
         for place, own in missing.items():
-            if own:
-                self._members[place].vectors.add(own, np.stack([found[one] for one in own]))
+            self._members[place].vectors.take(VectorCache.of(found, own))
 
     def _ask(self, task: str, wanted: Wanted) -> None:
         """Ask all questions of a task in one call. Raises ModelError, LostHold."""

@@ -41,7 +41,7 @@ from worker.write.plans import PLAN_VERSION, Extraction, Reconciliation, Resolut
 from worker.write.policy import WORKER_DIED, Action, decide
 from worker.write.stages import Plans, plan_stage
 from worker.write.told import ToldCalls
-from worker.write.upsert import its_own_fault, upsert
+from worker.write.upsert import upsert, without_faults
 
 LONGEST_WAIT = 60.0
 
@@ -274,13 +274,7 @@ def _apply(
             return finish(session, start, message, plans, applied, usage, taken, ledger.told)
 
     vectors = VectorCache.load(start.row.vector_texts or [], start.row.vectors or b"")
-    try:
-        status = attempt(item_by_item=False)
-    except DBAPIError as error:
-        if not its_own_fault(error):
-            raise
-        status = attempt(item_by_item=True)
-    return Applied(start.hold.agent_id, status)
+    return Applied(start.hold.agent_id, without_faults(attempt))
 
 
 def _give_back(

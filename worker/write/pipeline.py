@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -20,13 +21,14 @@ from producer.secrets import mask, redacts_events
 from worker.db import ReadSession, within
 from worker.embedding.provider import EmbeddingProvider
 from worker.llm.provider import LLMProvider, ModelError
-from worker.write.calls import Calls, EmbeddingError
+from worker.write.applied import Applied
+from worker.write.calls import Calls, EmbeddingError, VectorCache
 from worker.write.message import Message
 from worker.write.plans import Extraction
 from worker.write.policy import Action, without_waiting
 from worker.write.result import build_result, dry_result, failed_result
 from worker.write.stages import Plans, plan_stage
-from worker.write.upsert import upsert_under_savepoint
+from worker.write.upsert import upsert, without_faults
 
 RECORD = """
 INSERT INTO memory_events (id, agent_id, speaker_name, message, source, session_id, occurred_at, offset_minutes)
@@ -110,11 +112,16 @@ def _run(session: Session, message: Message, calls: Calls, *, dry_run: bool) -> 
         if dry_run and plans.extraction is not None:
             return dry_result(message, plans.extraction, calls.usage, timings[Stage.EXTRACT.value], calls.prompts)
         stage = Stage.UPSERT
-        applied = upsert_under_savepoint(session, message, *plans.ready(), calls.vectors)
+        applied = without_faults(partial(_upsert, session, message, plans, calls.vectors))
     except ModelError as error:
         return failed_result(message.event_id, stage.value, error.cause.value)
     timings[Stage.UPSERT.value] = round((time.perf_counter() - begun) * 1000 - sum(timings.values()), 3)
     return build_result(message, *plans.ready(), applied, calls.usage, timings)
+
+
+def _upsert(session: Session, message: Message, plans: Plans, vectors: VectorCache, *, item_by_item: bool) -> Applied:
+    with session.begin_nested():  # the caller's transaction has more in it
+        return upsert(session, message, *plans.ready(), vectors, item_by_item=item_by_item)
 
 
 def plan_without_waiting(stage: Stage, message: Message, plans: Plans, read: ReadSession, calls: Calls) -> Plans:

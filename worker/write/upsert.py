@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 from uuid import UUID
 
 from sqlalchemy import text
@@ -30,6 +31,8 @@ from worker.write.profiles import profile_of_facts, touch_entities
 from worker.write.relationships import refresh_edges, upsert_edges
 from worker.write.timeline import Outcome, Said, Timeline, Version
 from worker.write.wording import stays_over
+
+T = TypeVar("T")
 
 NOW = text("SELECT mandua_now()")
 
@@ -225,8 +228,9 @@ def upsert(
     """Apply the plans of a message inside the caller's open transaction, which it neither commits nor rolls back.
 
     Returns what was stored and, with ``item_by_item``, what was rejected. Raises sqlalchemy's DBAPIError, after which
-    the caller takes back what was done: where ``its_own_fault``, it calls again with ``item_by_item``; else no item is
-    to blame (serialization failure, deadlock, a lost connection), and it tries the whole transaction again.
+    the caller takes back what was done: where ``its_own_fault``, it calls again with ``item_by_item``, as
+    ``without_faults`` does; else no item is to blame (serialization failure, deadlock, a lost connection), and it tries
+    the whole transaction again.
     """
     now: datetime = session.execute(NOW).scalar_one()
     names = NameBook.of(resolution)
@@ -238,22 +242,9 @@ def upsert(
     return work.applied()
 
 
-def upsert_under_savepoint(
-    session: Session,
-    message: Message,
-    extraction: Extraction,
-    resolution: Resolution,
-    reconciliation: Reconciliation,
-    vectors: VectorCache,
-) -> Applied:
-    """``upsert``, in one go or else item by item, where more is in the transaction than may be taken back."""
-
-    def attempt(*, item_by_item: bool) -> Applied:
-        with session.begin_nested():
-            return upsert(
-                session, message, extraction, resolution, reconciliation, vectors, item_by_item=item_by_item
-            )
-
+def without_faults(attempt: Callable[..., T]) -> T:
+    """``attempt(item_by_item=False)``, which takes back what it did where it fails; where it did so by an item's own
+    fault, ``attempt(item_by_item=True)``. Raises DBAPIError."""
     try:
         return attempt(item_by_item=False)
     except DBAPIError as error:

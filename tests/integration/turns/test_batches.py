@@ -70,6 +70,13 @@ def work(agent: str) -> None:
             return
 
 
+def read_first(agent: str) -> None:
+    """Extract the first message, and whatever it takes along."""
+    given = dispatch(agent)
+    assert given.run_id is not None
+    run_stage(Stage.EXTRACT, given.run_id, given.fence)
+
+
 def test_the_memory_is_the_same_with_fewer_calls_and_every_token_is_counted(
     handed_in, rows: Rows, model: ScriptedModel
 ) -> None:
@@ -103,16 +110,15 @@ def test_what_the_messages_of_a_batch_embed_is_embedded_in_one_call_without_secr
     secret = "sk-proj-" + "Zx8" * 12
     told = ("I live in Natal.", f"My api key is {secret}", "I have a dog called Rex.")
     handed_in("a", 3, [("Rafael", text) for text in told])
-    given = dispatch("a")
-    assert given.run_id is not None
     model.on(TASK, lambda payload: _saying(secret) if "messages" in payload else None)
-    run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    read_first("a")
     assert {run["stage"] for run in rows("SELECT stage FROM runs")} == {"resolve"}
     embedded = [call for call in model.calls if call.task == EMBEDDING]
     assert len(embedded) == 1
     assert secret not in str(embedded[0].payload)
     kept = rows("SELECT vector_texts, vectors FROM run_plans")
-    assert all(len(row["vectors"]) % len(row["vector_texts"]) == 0 < len(row["vector_texts"]) for row in kept)
+    assert len(kept) == 3
+    assert all(len(row["vectors"]) == 4 * model.dimensions * len(row["vector_texts"]) > 0 for row in kept)
 
 
 def _saying(secret: str) -> dict[str, Any]:
@@ -126,8 +132,7 @@ def test_a_batch_whose_texts_cannot_be_embedded_leaves_that_to_each_message(
 ) -> None:
     model.queue(EMBEDDING, Fault.status(503))
     handed_in("a", 4, SAID[:4])
-    given = dispatch("a")
-    run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    read_first("a")
     assert {run["stage"] for run in rows("SELECT stage FROM runs")} == {"resolve"}
     assert model.count(TASK) == 1
     assert model.count(EMBEDDING) == 5
@@ -165,9 +170,7 @@ def test_a_provider_that_is_down_lets_the_neighbours_go_and_all_are_read_later(
 ) -> None:
     model.queue(TASK, Fault.status(503))
     handed_in("a", 8, SAID[:4])
-    given = dispatch("a")
-    assert given.run_id is not None
-    run_stage(Stage.EXTRACT, given.run_id, given.fence)
+    read_first("a")
     assert rows("SELECT count(*) AS claimed FROM runs WHERE ahead_token IS NOT NULL OR starts > 0") == [{"claimed": 0}]
     work("a")
     assert [run["status"] for run in rows("SELECT status FROM runs")] == ["ok"] * 4

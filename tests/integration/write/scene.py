@@ -26,7 +26,7 @@ from worker.write.message import Message
 from worker.write.names import entity_key
 from worker.write.plans import Extraction, Reconciliation, Resolution, ResolvedEntity, RoleEdge
 from worker.write.reconciliation import reconcile
-from worker.write.upsert import upsert_under_savepoint
+from worker.write.upsert import upsert, without_faults
 
 WIDTH = 384
 START = datetime(2020, 1, 1, 12, tzinfo=UTC)
@@ -221,11 +221,16 @@ class Scene:
     def write(self, words: str, facts: Sequence[Any] = (), relations: Sequence[Any] = (), **how: Any) -> Written:
         """Reconcile and store a message."""
         written, vectors = self.plan(words, facts, relations, **how)
-        with Session(self.engine) as session, self.counting() as statements:
-            written.applied = upsert_under_savepoint(
-                session, written.message, written.extraction, written.resolution, written.plan, vectors
-            )
-            session.commit()
+
+        def attempt(*, item_by_item: bool) -> Applied:
+            with Session(self.engine) as session, session.begin():
+                return upsert(
+                    session, written.message, written.extraction, written.resolution, written.plan, vectors,
+                    item_by_item=item_by_item,
+                )  # fmt: skip
+
+        with self.counting() as statements:
+            written.applied = without_faults(attempt)
         written.statements = [statement for statement in statements if statement != "COMMIT"]
         self.known |= {entity.key for entity in written.resolution.entities}
         return written

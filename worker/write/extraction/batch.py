@@ -40,10 +40,11 @@ ONE_BY_ONE = frozenset({Cause.BAD_REPLY, Cause.REFUSED, Cause.INVALID_REQUEST, C
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What the reply says of one message: as the JSON text that the message would have got alone, and as it is read."""
+    """What the reply says of one message, as the JSON text that the message would have got alone, and what its
+    extraction will embed if its facts stay as they are said: a wrong guess costs an embedding, a missing one a call."""
 
     text: str
-    said: ParsedExtraction
+    embedded: Sequence[str]
 
 
 def may_share(message: Message) -> bool:
@@ -118,13 +119,11 @@ def taken_apart(completion: Completion, heard: Sequence[Message]) -> list[Part]:
     _give_emotions(envelope.get("emotions"), parts)
     texts = [json.dumps(part, ensure_ascii=False) for part in parts]
     # What cannot be read alone is no reply to keep.
-    return [Part(text, parse_extraction(text, message.speaker)) for text, message in zip(texts, heard, strict=True)]
+    said = [parse_extraction(text, message.speaker) for text, message in zip(texts, heard, strict=True)]
+    return [Part(text, _to_embed(one, message)) for text, one, message in zip(texts, said, heard, strict=True)]
 
 
-def likely_texts(part: Part, message: Message) -> list[str]:
-    """What the extraction of ``message`` will embed, as far as its facts stay as they were read. A wrong guess costs an
-    embedding, a missing one a call."""
-    heard, said = heard_of(message), part.said
+def _to_embed(said: ParsedExtraction, heard: Message) -> list[str]:
     told = [*(fact.text for fact in said.facts), *likely_mirrors(said.facts, said.relations, said.entities, heard)]
     return [heard.text[:EMBEDDED_CHARS], *(mask(text).text for text in told)]
 
